@@ -119,8 +119,8 @@ def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
         import tomli as tomllib
     try:
         with open(source, "rb") as file:
-            found: dict[str, Any] = tomllib.load(file)
-            return found
+            content: dict[str, Any] = tomllib.load(file)
+            return content
     except OSError as error:
         raise UserError(f"{source}: {error.strerror}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

@@ -34,9 +34,9 @@ def records(frame: pandas.DataFrame, kind: type[Line]) -> list[Line]:
     >>> records(pd.DataFrame({"epsilon": [1, 0.5], "problem": ["adult", "covertype"], "seed": [0, 0]}), Cell)
     [Cell(problem='adult', epsilon=1.0), Cell(problem='covertype', epsilon=0.5)]
     """
-    found = frame[[*kind._fields]]
-    texts = found.select_dtypes(exclude=["number", "bool"]).astype(object)
-    rows = found.assign(**texts.where(texts.notna(), None)).to_dict("split")["data"]
+    columns = frame[[*kind._fields]]
+    texts = columns.select_dtypes(exclude=["number", "bool"]).astype(object)
+    rows = columns.assign(**texts.where(texts.notna(), None)).to_dict("split")["data"]
     return [msgspec.convert(row, kind) for row in rows]
 
 
@@ -50,9 +50,9 @@ def groups(frame: pandas.DataFrame, kind: type[Line], *, sort: bool = False) -> 
     """The groups of rows that share the columns of `kind`: (these columns, the rows), as they stand or sorted."""
     import pandas as pd
 
-    found = list(frame.groupby([*kind._fields], sort=sort))
-    keys = pd.DataFrame([key for key, _ in found], columns=[*kind._fields])
-    return zip(records(keys, kind), (part for _, part in found), strict=True)
+    parts = list(frame.groupby([*kind._fields], sort=sort))
+    keys = pd.DataFrame([key for key, _ in parts], columns=[*kind._fields])
+    return zip(records(keys, kind), (part for _, part in parts), strict=True)
 
 
 FEW = 20  # with fewer rows, ascending whole numbers may be anything

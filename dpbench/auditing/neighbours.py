@@ -154,8 +154,8 @@ def probes(algorithm: Algorithm, case: AuditCase, relation: Relation) -> list[Ne
 
     base, places = problem(), np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(int)
     if relation is not Relation.REPLACE_ONE:
-        found = [pair(row, np.zeros(case.d), flipped[row]) for row in places]
-        return [*found, pair(longest, np.zeros(case.d))]
+        pairs = [pair(row, np.zeros(case.d), flipped[row]) for row in places]
+        return [*pairs, pair(longest, np.zeros(case.d))]
     if algorithm.counts_public:
         return [*(pair(row, -X[row], flipped[row]) for row in places), pair(longest, -X[longest]), pair(0, None, -y[0])]
     first, last = 0, n - 1

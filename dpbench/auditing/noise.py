@@ -48,10 +48,10 @@ def _residuals(run: Recorder) -> Iterator[tuple[str, str, np.ndarray]]:
                 place = one.label, one.kind, np.shape(one.value)[1:], key is None
                 groups[place, seen[place]].append(one)
                 seen[place] += 1
-    for ((label, kind, *_), _), found in groups.items():
-        noise = np.concatenate([one.output for one in found]) - np.concatenate([one.value for one in found])
-        scales = [np.broadcast_to(np.ravel(one.scale), len(one.value)) for one in found]
-        yield label, kind, flat(found[0], noise) / column(np.concatenate(scales))
+    for ((label, kind, *_), _), released in groups.items():
+        noise = np.concatenate([one.output for one in released]) - np.concatenate([one.value for one in released])
+        scales = [np.broadcast_to(np.ravel(one.scale), len(one.value)) for one in released]
+        yield label, kind, flat(released[0], noise) / column(np.concatenate(scales))
     for what, kind, noise in run.releases.hidden:
         yield what, kind, noise.reshape(len(noise), -1)
 
@@ -75,15 +75,17 @@ def _laws(run: Recorder) -> Iterator[str]:
 
 
 def _repeats(run: Recorder) -> Iterator[str]:
-    found = [(label, np.clip(np.nan_to_num(r), -4, 4)) for label, _, r in itertools.islice(_residuals(run), RELEASES)]
-    for label, r in found:
+    residuals = [
+        (label, np.clip(np.nan_to_num(r), -4, 4)) for label, _, r in itertools.islice(_residuals(run), RELEASES)
+    ]
+    for label, r in residuals:
         for name, one, other in (
             ("replicates", r[1:], r[:-1]),
             ("entries", r[:, 1:], r[:, :-1]),
         ):
             if _dependent(one * other):
                 yield f"{label}: the noise of one of its {name} tells that of another"
-    for (label, one), (other, two) in itertools.combinations(found, 2):
+    for (label, one), (other, two) in itertools.combinations(residuals, 2):
         if one.shape == two.shape and _dependent(one * two):
             yield f"{other}: its noise is not fresh: that of an earlier release ({label}) tells it"
 
@@ -101,8 +103,8 @@ def _samples(run: Recorder) -> Iterator[str]:
     for label, chance, present, counts in run.releases.present:
         if chance < 1:
             by_label[label, chance].append((present, counts))
-    for (label, chance), found in by_label.items():
-        drawn, each = zip(*found, strict=True)
+    for (label, chance), sizes in by_label.items():
+        drawn, each = zip(*sizes, strict=True)
         of = sum(map(len, drawn))
         for count in sum(np.array(each)):
             if binomtest(int(count), of, chance).pvalue < LEVEL:
@@ -117,9 +119,9 @@ def _samples(run: Recorder) -> Iterator[str]:
 
 def _choices(run: Recorder) -> Iterator[str]:
     """Whether the largest score is chosen as often as unit Laplace noise lets it."""
-    for label, found in _gathered(run, lambda one: one.kind.startswith("argmax")).items():
+    for label, choices in _gathered(run, lambda one: one.kind.startswith("argmax")).items():
         chances, chosen = [], []
-        for one in (one for _, one in found):
+        for one in (one for _, one in choices):
             top = (np.abs(one.value) if one.kind == "argmax of magnitudes" else one.value).argmax(axis=1)
             value = one.value / column(one.scale)
             fine = np.isfinite(value).all(axis=1)
@@ -131,9 +133,9 @@ def _choices(run: Recorder) -> Iterator[str]:
 
 def _answers(run: Recorder) -> Iterator[str]:
     """Whether a sparse vector fires as often as its noise lets it, given its answers before, and then never again."""
-    for label, found in _gathered(run, lambda one: one.kind == "threshold").items():
+    for label, recorded in _gathered(run, lambda one: one.kind == "threshold").items():
         vectors = defaultdict(list)
-        for key, one in found:
+        for key, one in recorded:
             vectors[key, one.group].append((one.value[0] / float(one.scale), one.output[0]))
         if any(fired for answers in vectors.values() for _, fired in answers[:-1]):
             yield f"{label}: it goes on answering after it has fired"
@@ -154,9 +156,9 @@ def _answers(run: Recorder) -> Iterator[str]:
 
 def _depths(run: Recorder) -> Iterator[str]:
     """Whether points are as deep as the law of their draw has them: its distribution function at them is uniform."""
-    for label, found in _gathered(run, lambda one: one.kind == "depth").items():
+    for label, draws in _gathered(run, lambda one: one.kind == "depth").items():
         places = []
-        for _, one in found:
+        for _, one in draws:
             drawn = (one.output != 0).any(axis=1)
             assert isinstance(one.event, DrawAfterTest)
             if drawn.any():
@@ -171,12 +173,12 @@ def _depths(run: Recorder) -> Iterator[str]:
 
 
 def _gathered(run: Recorder, wanted: Callable[[RecordedRelease], bool]) -> dict[str, list[tuple[Any, RecordedRelease]]]:
-    found = defaultdict(list)
+    by_label = defaultdict(list)
     for key, tape in run.tape.items():
         for one in tape:
             if wanted(one):
-                found[one.label].append((key, one))
-    return found
+                by_label[one.label].append((key, one))
+    return by_label
 
 
 def _off(seen: np.ndarray, chances: np.ndarray) -> bool:

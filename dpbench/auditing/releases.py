@@ -284,7 +284,7 @@ def judged(alone: SingleRelease, runs: int, seed: int = 0) -> AuditedRelease:
 def _judge(
     alone: SingleRelease, k: int, seed: int, factor: float = 1.0, wrong: bool = False
 ) -> tuple[AuditVerdict, str, float, str]:
-    found, most, defect = [], 0.0, ""
+    ratios, most, defect = [], 0.0, ""
     for s in (1.0, 0.0):
         run = Recorder(k, alone.budget, (seed, int(s)), weakness=factor, n=ROWS if alone.sampled else 0)
         alone.run(run, s, wrong)
@@ -295,9 +295,9 @@ def _judge(
         if alone.neither:
             neither = ReplayedRun(run)
             alone.run(neither, alone.neither, False)
-        found.append(scores.likelihood_ratio(run, first, second, neither))
+        ratios.append(scores.likelihood_ratio(run, first, second, neither))
         most, defect = max(most, *shares_moved(run, [first, second, neither]).values()), defect or noise.fault(run)
     if most > 1 + ROUNDING:
         defect = f"a neighbour moves it by {most:.3g} of what the ledger says"
     told = claim(run.ledger.of(0), alone.budget.relation, 0.0 if alone.pure else alone.budget.delta)
-    return decide(found[0], found[1], told, LEVEL), told.unit, most, defect
+    return decide(ratios[0], ratios[1], told, LEVEL), told.unit, most, defect

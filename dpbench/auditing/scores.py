@@ -61,12 +61,12 @@ def releases(run: Recorder, *replays: Recorder) -> Iterator[tuple[np.ndarray, Re
             values = [replay.tape[key][i].value for replay in replays]
             place = ("all", i) if key is None else (one.kind, one.label, one.event, np.shape(one.value))
             groups[place].append((key, one, values))
-    for (first, *_), found in groups.items():
+    for (first, *_), releases_of in groups.items():
         if first == "all":
-            ((_, one, values),) = found
+            ((_, one, values),) = releases_of
             yield np.arange(run.k), one, values
             continue
-        keys, ones, values = zip(*found, strict=True)
+        keys, ones, values = zip(*releases_of, strict=True)
         value, output = (np.concatenate([getattr(one, name) for one in ones]) for name in ("value", "output"))
         scale = np.concatenate([np.ravel(one.scale) for one in ones])
         together = RecordedRelease(ones[0].kind, ones[0].label, ones[0].event, value, output, scale)
@@ -184,9 +184,9 @@ def _thresholds(run: Recorder, first: Recorder, second: Recorder) -> Iterator[tu
     by_length = defaultdict(list)
     for (key, _), answers in vectors.items():
         by_length[len(answers)].append((key, answers))
-    for found in by_length.values():
-        members = np.array([key for key, _ in found])
-        a, b, fired, scale = np.moveaxis(np.array([answers for _, answers in found], dtype=float), 2, 0)
+    for members_of in by_length.values():
+        members = np.array([key for key, _ in members_of])
+        a, b, fired, scale = np.moveaxis(np.array([answers for _, answers in members_of], dtype=float), 2, 0)
         yield members, log_answers(a / scale, fired) - log_answers(b / scale, fired)
 
 
@@ -236,15 +236,15 @@ def candidates(first: np.ndarray, second: np.ndarray) -> list[tuple[np.ndarray, 
     None is learnt from runs 1, 2 or 3 modulo 4.
     """
     one, other = squashed(first, second)
-    found = [along_the_means(first, second)]
+    pairs = [along_the_means(first, second)]
     for j in range(one.shape[1]):
         a, b = one[:, j], other[:, j]
-        found += [(a, b), (-a, -b), (np.abs(a), np.abs(b)), (-np.abs(a), -np.abs(b))]
+        pairs += [(a, b), (-a, -b), (np.abs(a), np.abs(b)), (-np.abs(a), -np.abs(b))]
     train = len(one[::4]) + len(other[::4])
     if train >= TREES:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
         model = HistGradientBoostingClassifier(max_iter=60, max_leaf_nodes=16, early_stopping=False, random_state=0)
         model.fit(np.vstack([one[::4], other[::4]]), np.repeat([1, 0], [len(one[::4]), len(other[::4])]))
-        found.append((model.decision_function(one), model.decision_function(other)))
-    return found
+        pairs.append((model.decision_function(one), model.decision_function(other)))
+    return pairs

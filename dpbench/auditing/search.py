@@ -74,11 +74,11 @@ def with_best_coins(setup: Setup, seed: object) -> Setup:
     """
     if not setup.case.best_coins:
         return setup
-    found = setup.on(setup.pair)
-    found.public = range(DRAWS)
-    run, replays = found.compared(setup.pair, seed, DRAWS)
-    found.public = [int(np.nanargmax(moved_in_each(run, replays)))]
-    return found
+    best = setup.on(setup.pair)
+    best.public = range(DRAWS)
+    run, replays = best.compared(setup.pair, seed, DRAWS)
+    best.public = [int(np.nanargmax(moved_in_each(run, replays)))]
+    return best
 
 
 def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Iterator[Candidate]:
@@ -107,15 +107,15 @@ def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Ite
         problem = partial(_problem, case.n, size, shift, options)
         for where, row, turned, around, others in places:
             gone = problem(np.zeros(case.d), 1.0 if far else 0.0, others)
-            found: dict[str, tuple[np.ndarray, float, np.ndarray | None, float]]
+            differing: dict[str, tuple[np.ndarray, float, np.ndarray | None, float]]
             if relation is Relation.ADD_REMOVE:
-                found = {f"there with label {label:+g} or not": (row, label, None, 0.0) for label in (1.0, -1.0)}
+                differing = {f"there with label {label:+g} or not": (row, label, None, 0.0) for label in (1.0, -1.0)}
             else:
-                found = {"with either label": (row, 1.0, row, -1.0), "or its opposite": (row, 1.0, -row, 1.0)}
+                differing = {"with either label": (row, 1.0, row, -1.0), "or its opposite": (row, 1.0, -row, 1.0)}
                 if turned is not None and not algorithm.counts_public:
-                    found["or one across it"] = (row, 1.0, turned, 1.0)
-                    found["or one across it with the other label"] = (row, 1.0, turned, -1.0)
-            for difference, (one, label, instead, other) in found.items():
+                    differing["or one across it"] = (row, 1.0, turned, 1.0)
+                    differing["or one across it with the other label"] = (row, 1.0, turned, -1.0)
+            for difference, (one, label, instead, other) in differing.items():
                 second = gone if instead is None else problem(instead, other, others)
                 pair = Neighbours(problem(one, label, others), second, gone)
                 yield Candidate(f"{slope}, {around}, a row {where} {difference}", pair, far)

@@ -238,14 +238,14 @@ class Setup:
         Leak where something that is not released distinguishes the neighbours.
         """
         most: dict[str, float] = defaultdict(float)
-        found: list[tuple[Neighbours, Recorder, list[ReplayedRun]]] = []
+        inspected: list[tuple[Neighbours, Recorder, list[ReplayedRun]]] = []
         if self.case.steepest:
             back = Neighbours(self.pair.second, self.pair.first, self.pair.neither, self.pair.row)
             none = Neighbours(self.pair.first, self.pair.neither, self.pair.neither, self.pair.row)
             short = neighbours(self.algorithm, self.case, self.relation, others=SHORT)
             others = [none.at(short.first.n - 1), short.at(1)] if not self.algorithm.counts_public else []
             for pair in (self.pair, back.at(0), *others):
-                found.append((pair, *self.compared(pair, seed, INSPECTED)))
+                inspected.append((pair, *self.compared(pair, seed, INSPECTED)))
         else:
             pairs = probes(self.algorithm, self.case, self.relation)
             first = pairs[0].first
@@ -254,13 +254,13 @@ class Setup:
             came = self.run(first, run, start)  # of which all the others differ in one row
             for pair in pairs:
                 run.releases.row = pair.row
-                found.append((pair, run, self.replays(pair, run, came, start)))
+                inspected.append((pair, run, self.replays(pair, run, came, start)))
                 if sampled(run):
                     self.replay(pair.second, run, came, start, held=False)
             back = pairs[-1]
             back = Neighbours(back.second, back.first, back.neither, back.row)
-            found.append((back, *self.compared(back, seed, INSPECTED, start)))
-        for _, run, replays in found:
+            inspected.append((back, *self.compared(back, seed, INSPECTED, start)))
+        for _, run, replays in inspected:
             if hides(run):
                 most[COMPUTED_ON] = max(most[COMPUTED_ON], float(any(one.moves for one in replays[1:])))
             for label, share in ({} if hides(run) else shares_moved(run, replays)).items():
@@ -335,7 +335,7 @@ def _shares(losses: np.ndarray, claimed: np.ndarray) -> np.ndarray:
 def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Of each label (2, k): Σ (distance/σ)² and the sum of pure losses, as moved and as the ledger has them."""
     first, second, neither = replays
-    found: dict[str, np.ndarray] = defaultdict(lambda: np.zeros((2, run.k)))
+    sums: dict[str, np.ndarray] = defaultdict(lambda: np.zeros((2, run.k)))
     thresholds: dict[tuple[int | None, str, object], float] = defaultdict(float)
     for key, tape in run.tape.items():
         members = np.arange(run.k) if key is None else np.array([key])
@@ -349,21 +349,21 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
                     thresholds[key, label, one.group] = max(thresholds[key, label, one.group], loss)
                 elif one.kind.startswith("argmax"):
                     line = (a - b) / scale
-                    found[label][1, members] += np.maximum(line.max(axis=1), 0) + np.maximum(-line.min(axis=1), 0)
+                    sums[label][1, members] += np.maximum(line.max(axis=1), 0) + np.maximum(-line.min(axis=1), 0)
                 elif one.kind == "depth":  # what a neighbour lacks altogether, its δ covers
                     loss_of_each = np.abs(scores.depth_loss(one, [a, b]))
-                    found[label][1, members] += np.where(loss_of_each < scores.LACKED, loss_of_each, 0.0)
+                    sums[label][1, members] += np.where(loss_of_each < scores.LACKED, loss_of_each, 0.0)
                 elif one.kind == "radial":
-                    found[label][1, members] += np.linalg.norm(a - b, axis=1) / np.ravel(one.scale)
+                    sums[label][1, members] += np.linalg.norm(a - b, axis=1) / np.ravel(one.scale)
                 elif one.kind == "laplace":
-                    found[label][1, members] += (np.abs(scores.flat(one, a - b)) / scale).sum(axis=1)
+                    sums[label][1, members] += (np.abs(scores.flat(one, a - b)) / scale).sum(axis=1)
                 else:
-                    found[label][0, members] += ((scores.flat(one, a - b) / scale) ** 2).sum(axis=1)
+                    sums[label][0, members] += ((scores.flat(one, a - b) / scale) ** 2).sum(axis=1)
     for (key, label, _), loss in thresholds.items():
-        found[label][1, key] += loss
+        sums[label][1, key] += loss
     ledger = [run.ledger.of(i) for i in range(run.k)]  # one object for equal replicates
-    once = {id(one): {label: _claimed(one, label) for label in found} for one in ledger}
-    return {label: (losses, np.array([once[id(one)][label] for one in ledger]).T) for label, losses in found.items()}
+    once = {id(one): {label: _claimed(one, label) for label in sums} for one in ledger}
+    return {label: (losses, np.array([once[id(one)][label] for one in ledger]).T) for label, losses in sums.items()}
 
 
 def _claimed(composition: Composition, label: str) -> tuple[float, float]:

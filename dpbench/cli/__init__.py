@@ -150,17 +150,17 @@ def _as_typed(message: str, args: list[str]) -> str:
     options = [each for each in command.params if isinstance(each, click.Option)]
     typed = {each.name: each.opts[0] for each in options}
     typed |= {option.lstrip("-").replace("-", "_"): option for each in options for option in each.opts}
-    found = ARGUMENT.match(message)
-    return typed[found[1]] + message[found.end() :] if found and found[1] in typed else message
+    match = ARGUMENT.match(message)
+    return typed[match[1]] + message[match.end() :] if match and match[1] in typed else message
 
 
 def _plain(error: click.ClickException) -> str:
     """What click says of a mistake, in a user's words: the option, what it takes, what was given."""
     message = error.format_message()
     for pattern, told in CLICK:
-        if found := pattern.fullmatch(message):
+        if match := pattern.fullmatch(message):
             asked = getattr(getattr(error, "ctx", None), "command_path", "dpbench")
-            return told.format(*found.groups(), command=asked)
+            return told.format(*match.groups(), command=asked)
     return message
 
 

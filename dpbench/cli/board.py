@@ -49,9 +49,9 @@ def secret(seed: str | None, profile: str) -> None:
     """
     if seed is None:
         raise UserError("--secret: name the file with the secret; it is made where there is none")
-    found = dpbench.board_secret(seed, profile=profile)
-    say(f"{seed}: keep it secret; {len(found)} private copies of the problems whose data are fetched")
-    click.echo(found.to_string(index=False))
+    copies = dpbench.board_secret(seed, profile=profile)
+    say(f"{seed}: keep it secret; {len(copies)} private copies of the problems whose data are fetched")
+    click.echo(copies.to_string(index=False))
 
 
 @board.command("versions")
@@ -59,9 +59,9 @@ def secret(seed: str | None, profile: str) -> None:
 @RESULTS
 def versions(**given: Any) -> None:
     """List the frozen versions, and say which of them the rows belong to."""
-    found, told = dpbench.board_versions(**given)
-    if len(found):
-        click.echo(found.to_string(index=False))
+    table, told = dpbench.board_versions(**given)
+    if len(table):
+        click.echo(table.to_string(index=False))
     click.echo(told)
 
 
@@ -118,26 +118,26 @@ def submit(algorithm: str | None, archive: str | None, rerun: bool, seed: str | 
             path = dpbench.submit(algorithm, **given, progress=report, notify=say)
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
-    found = dpbench.check_submission(archive, rerun=rerun, seed=seed, notify=say)
-    manifest = found.submission.manifest
-    rows = counted(len(found.submission.rows), "row")
+    result = dpbench.check_submission(archive, rerun=rerun, seed=seed, notify=say)
+    manifest = result.submission.manifest
+    rows = counted(len(result.submission.rows), "row")
     click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {rows}")
     click.echo(f"by {manifest.code_version} on {manifest.environment}")
     click.echo(f"author: {manifest.author or 'not stated'}; licence: {manifest.licence or 'not stated'}")
-    for line in found.checked:
+    for line in result.checked:
         click.echo(f"  checked  {line}")
     # What could not be checked matters only where nothing is wrong already.
-    for line in [] if found.problems else found.unchecked:
+    for line in [] if result.problems else result.unchecked:
         click.echo(f"  NOT CHECKED  {line}")
-    for line in found.shown:
+    for line in result.shown:
         click.echo(f"  WRONG    {line}")
-    for line in found.replay.flags if found.replay else []:
+    for line in result.replay.flags if result.replay else []:
         click.echo(f"  FLAG     {line}")
-    if found.problems:
+    if result.problems:
         click.echo("not sound")
     else:
-        click.echo("sound, and run again" if found.placed else "sound; not re-run, so without a place (see --rerun)")
-    return 1 if found.problems else 0
+        click.echo("sound, and run again" if result.placed else "sound; not re-run, so without a place (see --rerun)")
+    return 1 if result.problems else 0
 
 
 @click.command("archive")
@@ -183,20 +183,20 @@ def verify(archive: str, sample: int, seed: int | None, accept: tuple[str, ...],
     are not installed run from its code, in a sandbox (bubblewrap) without network, and losses and ε are computed
     outside.
     """
-    found = dpbench.verify(archive, sample=sample, seed=seed, run_code=run_code, accept=accept)
-    manifest, versions = found.manifest, found.code_versions
-    click.echo(f"{manifest.experiment} ({manifest.title}), {manifest.profile} profile: {found.outcome.upper()}")
+    result = dpbench.verify(archive, sample=sample, seed=seed, run_code=run_code, accept=accept)
+    manifest, versions = result.manifest, result.code_versions
+    click.echo(f"{manifest.experiment} ({manifest.title}), {manifest.profile} profile: {result.outcome.upper()}")
     more = f" and {len(versions) - SHOWN} others" if len(versions) > SHOWN else ""
-    click.echo(f"{found.rows:,} rows of {manifest.distribution}, by {', '.join(versions[:SHOWN])}{more}")
-    click.echo(f"digest: {found.digest}")
+    click.echo(f"{result.rows:,} rows of {manifest.distribution}, by {', '.join(versions[:SHOWN])}{more}")
+    click.echo(f"digest: {result.digest}")
     # Worst first: whoever stops reading early has seen what decides.
     lines = {
-        "WRONG": found.problems,
-        "NOT CHECKED": found.unchecked,
-        "accepted": found.accepted,
-        "checked": found.checked,
+        "WRONG": result.problems,
+        "NOT CHECKED": result.unchecked,
+        "accepted": result.accepted,
+        "checked": result.checked,
     }
     for word, each in lines.items():
         for line in each:
             click.echo(f"  {word:<11}  {line}")
-    return EXIT[found.outcome]
+    return EXIT[result.outcome]

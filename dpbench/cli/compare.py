@@ -71,29 +71,29 @@ def compare(forget: bool, debug: bool, everything: bool, **given: Any) -> int:
             click.echo(f"nothing is kept of {given['data']}")
         return 0
     with progress() as report:
-        found = dpbench.compare(**given, reading=report.reading, progress=report, notify=_say)
-    for one in found.rankings:
-        _print(found, one, everything)
-    _explain(found, given["seeds"])
+        comparison = dpbench.compare(**given, reading=report.reading, progress=report, notify=_say)
+    for one in comparison.rankings:
+        _print(comparison, one, everything)
+    _explain(comparison, given["seeds"])
     if debug:
-        for one in found.rankings:
+        for one in comparison.rankings:
             for trace in one.tracebacks:
                 click.echo(trace, err=True)
-    if found.snippet:
+    if comparison.snippet:
         click.echo()
-        click.echo(found.snippet)
-        _say(found.price)
-    return 1 if any(one.failed or one.best is None for one in found.rankings) else 0
+        click.echo(comparison.snippet)
+        _say(comparison.price)
+    return 1 if any(one.failed or one.best is None for one in comparison.rankings) else 0
 
 
-def _print(comparison: Comparison, found: Ranking, everything: bool) -> None:
+def _print(comparison: Comparison, ranking: Ranking, everything: bool) -> None:
     """One table: the methods, strictly private ones first, then by loss, and what they are set against."""
     from dpbench.study.statistics import plus_minus
 
     def scores(line: Ranked | Reference) -> list[str]:
         return [plus_minus(mean, se) for mean, se in comparison.scores(line).values()]
 
-    ordered = found.lines
+    ordered = ranking.lines
     shown = ordered if everything else ordered[:SHOWN]
     header = ["#", "method", *comparison.scores(comparison.references[0]), "seconds", "settings", "accounting"]
     last = len(header) - 3
@@ -103,17 +103,17 @@ def _print(comparison: Comparison, found: Ranking, everything: bool) -> None:
             row.algorithm + ("" if row.private else " (not private)"),
             *scores(row),
             number(row.seconds, 2),
-            found.settings_of(row, comparison.profile),
+            ranking.settings_of(row, comparison.profile),
             row.accounting,
         ]
         for row in shown
     ]
     rows += [["", f"({line.name})", *scores(line), "", "", ""] for line in comparison.references]
     # What matters least goes first where the terminal is narrow; what is recommended and its loss stay.
-    unmeasured = {last} if found.table["seconds"].isna().all() else set()
+    unmeasured = {last} if ranking.table["seconds"].isna().all() else set()
     kept = fitting(header, rows, (last + 2, last + 1, last, 4, 3), unmeasured)
     if len(comparison.rankings) > 1:
-        tell(f"ε = {found.epsilon:g}, {found.rule}")
+        tell(f"ε = {ranking.epsilon:g}, {ranking.rule}")
     print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], right=set())
     if more := len(ordered) - len(shown):
         click.echo(f"and {more} more method{'s' * (more > 1)}: --all shows every one")

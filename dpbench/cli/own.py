@@ -120,23 +120,23 @@ def plan(share: tuple[str, ...], **given: Any) -> None:
     # The API's None is no word that a user could type.
     given["row_bound"] = None if given["row_bound"] == "none" else given["row_bound"]
     with progress() as report:
-        found = dpbench.plan(share=parse_shares(share), **given, progress=report.doing)
-    _answer(found, given["reach"])
+        forecasts = dpbench.plan(share=parse_shares(share), **given, progress=report.doing)
+    _answer(forecasts, given["reach"])
     click.echo()
-    _scores(found)
-    _releases(found)
-    for name, why in found.left_out.items():
+    _scores(forecasts)
+    _releases(forecasts)
+    for name, why in forecasts.left_out.items():
         say(f"left out: {name}: {why}")
-    for note in found.notes:
+    for note in forecasts.notes:
         say(f"note: {note}")
     if given["figure"]:
         say(f"drew {given['figure']}")
 
 
-def _answer(found: Forecasts, reach: str | None) -> None:
+def _answer(forecasts: Forecasts, reach: str | None) -> None:
     """What to expect of the default, a sentence for each ε, and what the target needs."""
-    default, score = found.forecasts[0].method, found.scores[0]
-    for one in found.forecasts:
+    default, score = forecasts.forecasts[0].method, forecasts.scores[0]
+    for one in forecasts.forecasts:
         if one.method == default:
             median, low, _ = one.interval(score)
             kept, least, _ = one.interval("kept")
@@ -146,14 +146,14 @@ def _answer(found: Forecasts, reach: str | None) -> None:
                 f"(in 19 of 20 tables {low:.2f} or more): "
                 + (f"{worth}." if kept > 0 else "no better than one answer for all.")
             )
-    for needed in found.needed:
+    for needed in forecasts.needed:
         tell(_needed(needed, str(reach)))
 
 
-def _scores(found: Forecasts) -> None:
-    several = any(not math.isnan(one.beats) for one in found.forecasts)
+def _scores(forecasts: Forecasts) -> None:
+    several = any(not math.isnan(one.beats) for one in forecasts.forecasts)
     tell(
-        f"{found.rows:,} rows, {found.columns} columns once encoded; {found.worlds} simulated tables. "
+        f"{forecasts.rows:,} rows, {forecasts.columns} columns once encoded; {forecasts.worlds} simulated tables. "
         "Median [nine tenths of the tables]; kept: the share of what can be learned without privacy"
         + (
             "; beats it: the share of the tables in which a method has a lower loss than the default."
@@ -162,17 +162,17 @@ def _scores(found: Forecasts) -> None:
         )
     )
     click.echo()
-    header = ["ε", "method", *found.scores, "beats it"]
-    default = found.forecasts[0].method
+    header = ["ε", "method", *forecasts.scores, "beats it"]
+    default = forecasts.forecasts[0].method
     rows, last = [], None
-    for one in found.forecasts:
+    for one in forecasts.forecasts:
         name = one.method + (" (default)" if one.method == default else "")
-        told = [_interval(*one.interval(score)) for score in found.scores]
+        told = [_interval(*one.interval(score)) for score in forecasts.scores]
         beats = "" if math.isnan(one.beats) else f"{100 * one.beats:.0f} %"
         rows.append(["" if one.epsilon == last else f"{one.epsilon:g}", name, *told, beats])
         last = one.epsilon
-    for label in found.references:
-        told = [_interval(*found.reference(label, score)) if score != "kept" else "" for score in found.scores]
+    for label in forecasts.references:
+        told = [_interval(*forecasts.reference(label, score)) if score != "kept" else "" for score in forecasts.scores]
         rows.append(["", f"({label})", *told, ""])
     droppable = [header.index(name) for name in ("log loss", "RMSE", "accuracy", "beats it") if name in header]
     unused = set() if several else {len(header) - 1}
@@ -181,7 +181,7 @@ def _scores(found: Forecasts) -> None:
     click.echo()
 
 
-def _releases(found: Forecasts) -> None:
+def _releases(forecasts: Forecasts) -> None:
     rows = [
         [
             f"{one.epsilon:g}",
@@ -191,7 +191,7 @@ def _releases(found: Forecasts) -> None:
             ", ".join(f"{name}={value}" for name, value in one.settings.items()) or "–",
             "; ".join(one.releases) or "said while it runs",
         ]
-        for one in found.forecasts
+        for one in forecasts.forecasts
     ]
     print_table(["ε", "method", "planned ε", "δ", "settings", "releases"], rows, below=True)
     click.echo()

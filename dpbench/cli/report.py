@@ -61,17 +61,17 @@ def report(
 
 
 def _scorecard(reference: str | None, profile: str | None, results: str) -> int:
-    found = dpbench.scorecard(reference, profile=profile, results=results)
-    for (name, each), rows in found.verdicts.groupby(["experiment", "profile"], sort=False):
+    card = dpbench.scorecard(reference, profile=profile, results=results)
+    for (name, each), rows in card.verdicts.groupby(["experiment", "profile"], sort=False):
         click.echo(f"{name}, {each} profile")
         for verdict, claim, text, numbers in rows[["verdict", "name", "text", "numbers"]].itertuples(index=False):
             _line(verdict, f"{claim}: {text}" if text else claim, numbers)
-    if found.verdicts.empty:
+    if card.verdicts.empty:
         raise UserError(f"no results to judge in {results}; run: dpbench run --experiment NAME --profile quick")
-    for name in found.missing:
+    for name in card.missing:
         rerun = f"dpbench run --experiment {name} --profile {profile or 'quick'}"
         click.echo(f"no results to judge of {name}; run: {rerun}", err=True)
-    return 2 if found.missing else 0
+    return 2 if card.missing else 0
 
 
 def _line(word: str, what: str, numbers: str) -> None:
@@ -106,19 +106,19 @@ def diff(first: str, second: str | None, errors: float, save: str | None) -> int
         return 0
     if second is None or save is not None:
         raise UserError("diff takes two results, or one and --save FILE")
-    found = dpbench.diff(first, second, errors=errors)
-    if not found.compared and not found.judged:
-        raise UserError(f"{first} and {second} have no setting in common: nothing was compared ({found})")
-    if len(found.moved):
-        _moved(found.moved)
-        click.echo(f"moved: by more than {errors:g} standard errors; {found.chance:.0f} would have if A and B were "
+    result = dpbench.diff(first, second, errors=errors)
+    if not result.compared and not result.judged:
+        raise UserError(f"{first} and {second} have no setting in common: nothing was compared ({result})")
+    if len(result.moved):
+        _moved(result.moved)
+        click.echo(f"moved: by more than {errors:g} standard errors; {result.chance:.0f} would have if A and B were "
                    "independent draws\n")  # fmt: skip
-    if len(found.changed):
+    if len(result.changed):
         header = ["experiment", "claim", "A", "B"]
-        print_table(header, [list(row) for row in found.changed.to_numpy()])
+        print_table(header, [list(row) for row in result.changed.to_numpy()])
         click.echo()
-    click.echo(str(found))
-    return 0 if found.same else 1
+    click.echo(str(result))
+    return 0 if result.same else 1
 
 
 def _moved(table: pandas.DataFrame) -> None:

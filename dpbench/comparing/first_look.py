@@ -52,4 +52,4 @@ def check_data(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Sc
     Raises:
         UserError, DataError: one line on a file, schema or column that does not fit.
     """
-    return schemas.inspect(found := schemas.load(schema), parts(data, found))
+    return schemas.inspect(schema_of := schemas.load(schema), parts(data, schema_of))

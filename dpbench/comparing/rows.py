@@ -86,27 +86,27 @@ def read(
     notes: list[str] = []
     warnings: list[str] = []
     if schema is not None:
-        found = schemas.load(schema)
-        found.require_decided()
-        if target is not None and target != found.target.name:
-            raise UserError(f"target: the schema's is {found.target.name}, got {target}")
+        described = schemas.load(schema)
+        described.require_decided()
+        if target is not None and target != described.target.name:
+            raise UserError(f"target: the schema's is {described.target.name}, got {target}")
     elif target is None:
         raise UserError("target: name the column to predict, or give a schema")
     else:
         drafted, notes = draft_schema(data, target)
-        found, warnings = _decided(drafted, task), [DRAFTED]
-    _check_task(found.target, task)
+        described, warnings = _decided(drafted, task), [DRAFTED]
+    _check_task(described.target, task)
     if Path(data).stat().st_size < LARGE / 8:
         progress = silent  # it would be a flash
-    of_use, apart, left_out = _arrays(data, found, holdout, precision, progress)
+    of_use, apart, left_out = _arrays(data, described, holdout, precision, progress)
     if left_out:  # rows of zeros move no model, and there is nothing to judge by
         notes.append(f"{left_out:,} rows without a usable label or cell, zeros in a fit, are left out")
     if isinstance(of_use[0], np.memmap):
         notes.append(f"{os.fspath(data)}: its rows lie on disk as {precision}")
-    classes, bounds = found.target.classes, found.target.bounds
+    classes, bounds = described.target.classes, described.target.bounds
     return OwnTable(
         *of_use,
-        encoding_of(found, intercept=True).names,
+        encoding_of(described, intercept=True).names,
         apart,
         1.0 if bounds is None else (bounds[1] - bounds[0]) / 2,
         None if classes is None else (word(classes[0]), word(classes[1])),

@@ -164,10 +164,10 @@ def card(
         UserError: the file is none that dpbench wrote, or an argument does not fit.
         DoesNotHold: something that it states can be computed and is not so.
     """
-    found, statement, holds = load(model)
+    saved, statement, holds = load(model)
     files.writable("out", out)  # before minutes of simulation
     foreseen = plan(
-        described(found),
+        described(saved),
         statement.rows,
         epsilon=statement.epsilon,
         delta=statement.delta,
@@ -177,8 +177,8 @@ def card(
         signal=signal,
         worlds=worlds,
         seed=seed,
-        row_bound=found.spec.row_bound,  # type: ignore[arg-type]  # the plan of the model had it
+        row_bound=saved.spec.row_bound,  # type: ignore[arg-type]  # the plan of the model had it
         jobs=jobs,
         progress=progress,
     )
-    return files.written(card_of(Path(model).name, found, statement, holds, foreseen), out)
+    return files.written(card_of(Path(model).name, saved, statement, holds, foreseen), out)

@@ -194,17 +194,17 @@ def matched(epsilon: float, delta: float, share: float) -> float:
     return epsilon / share if delta == 0 else gaussian_epsilon(gaussian_mu(epsilon, delta) / share, delta)
 
 
-def scores_of(frame: Simulation, world: World, found: np.ndarray) -> dict[str, float]:
+def scores_of(frame: Simulation, world: World, predicted: np.ndarray) -> dict[str, float]:
     """Scores of predictions for the rows that a world is scored on: probabilities, or numbers in [-1, 1]."""
     if not frame.classes:
         low, high = frame.schema.target.bounds  # type: ignore[misc]  # of a number it has them
-        error = float(((world.yt - np.clip(found, -1, 1)) ** 2).mean())
+        error = float(((world.yt - np.clip(predicted, -1, 1)) ** 2).mean())
         return {"R²": 1 - error / max(float(world.yt.var()), 1e-300), "RMSE": error**0.5 * (high - low) / 2}
-    p = np.clip(found, 1e-12, 1)
+    p = np.clip(predicted, 1e-12, 1)
     told = p[np.arange(len(p)), world.yt] / p.sum(axis=1)
     return {
-        "AUC": worlds.mean_auc(world.yt, found),
-        "accuracy": float((found.argmax(axis=1) == world.yt).mean()),
+        "AUC": worlds.mean_auc(world.yt, predicted),
+        "accuracy": float((predicted.argmax(axis=1) == world.yt).mean()),
         "log loss": float(-np.log(told).mean()),
     }
 
@@ -216,9 +216,9 @@ def fitted(frame: Simulation, world: World, algorithm: str, epsilon: float, rows
     made = frame.plan(algorithm, own, len(world.y), delta=frame.delta_at(rows), seeded=True)
     y = np.where(world.y == 1, 1.0, -1.0) if frame.classes == 2 else world.y.astype(float)
     unit, draw = frame.encoding.unit, int(np.random.RandomState(seed).randint(2**31 - 1))  # as an estimator's
-    found = execute(made, world.X.copy(), y, unit=unit, seed=draw)
-    Xt = world.Xt if found.bound is None else row_bounds.shortened(world.Xt.copy(), unit / found.bound)
-    scores = Xt @ found.W.T
+    fit = execute(made, world.X.copy(), y, unit=unit, seed=draw)
+    Xt = world.Xt if fit.bound is None else row_bounds.shortened(world.Xt.copy(), unit / fit.bound)
+    scores = Xt @ fit.W.T
     if not frame.classes:
         return scores_of(frame, world, np.clip(scores[:, 0], -1, 1))
     return scores_of(frame, world, probabilities(scores, together=made.problem.loss.outputs > 1))
@@ -234,9 +234,9 @@ def best_of(frame: Simulation, world: World) -> np.ndarray:
         ridge = linear_model.Ridge(1e-3, fit_intercept=False).fit(world.X, world.y)
         return np.asarray(ridge.predict(world.Xt))
     model = linear_model.LogisticRegression(C=1000.0, fit_intercept=False, max_iter=1000).fit(world.X, world.y)
-    found = np.zeros((len(world.Xt), frame.classes))
-    found[:, model.classes_] = model.predict_proba(world.Xt)
-    return found
+    probabilities = np.zeros((len(world.Xt), frame.classes))
+    probabilities[:, model.classes_] = model.predict_proba(world.Xt)
+    return probabilities
 
 
 def guess_of(frame: Simulation, world: World) -> np.ndarray:
@@ -262,16 +262,16 @@ def one_world(number: int, frame: Simulation, tasks: Sequence[Task], rows: int) 
     rows: how many the world has, if they are not more than LARGEST; a task takes the first of them.
     """
     world = frame.world(number, min(LARGEST, rows))
-    found = [scores_of(frame, world, best_of(frame, world)), scores_of(frame, world, guess_of(frame, world))]
+    measured = [scores_of(frame, world, best_of(frame, world)), scores_of(frame, world, guess_of(frame, world))]
     for algorithm, epsilon, n in tasks:
         few = world._replace(X=world.X[:n], y=world.y[:n])
         try:
-            found.append(fitted(frame, few, algorithm, epsilon, n, seed=seed_of(number, algorithm, epsilon, n)))
+            measured.append(fitted(frame, few, algorithm, epsilon, n, seed=seed_of(number, algorithm, epsilon, n)))
         except UserError:  # as a run that diverged
-            found.append(dict.fromkeys(found[0], math.nan))
+            measured.append(dict.fromkeys(measured[0], math.nan))
     name, nothing = ("AUC", 0.5) if frame.classes else ("R²", 0.0)
-    room = max(found[0][name] - nothing, 1e-9)
-    return [scores | {"kept": (scores[name] - nothing) / room} for scores in found]
+    room = max(measured[0][name] - nothing, 1e-9)
+    return [scores | {"kept": (scores[name] - nothing) / room} for scores in measured]
 
 
 def chosen(
@@ -300,18 +300,18 @@ def sought(score_at: Callable[[float], float], places: Sequence[float], target: 
 
     By bisection, as if the score never fell: with noise it may, and then one of the places where it passes is found.
     """
-    found = {len(places) - 1: score_at(places[-1])}
-    if not found[len(places) - 1] >= target:
+    scores = {len(places) - 1: score_at(places[-1])}
+    if not scores[len(places) - 1] >= target:
         return math.inf
     low, high = -1, len(places) - 1
     while high - low > 1:
         middle = (low + high) // 2
-        found[middle] = score_at(places[middle])
-        low, high = (low, middle) if found[middle] >= target else (middle, high)
+        scores[middle] = score_at(places[middle])
+        low, high = (low, middle) if scores[middle] >= target else (middle, high)
     if low < 0:
         return places[0]
-    below = found[low]
-    part = (target - below) / (found[high] - below) if math.isfinite(below) else 1.0
+    below = scores[low]
+    part = (target - below) / (scores[high] - below) if math.isfinite(below) else 1.0
     return float(places[low] * (places[high] / places[low]) ** part)
 
 
@@ -379,11 +379,11 @@ def _each(
     made = joblib.Parallel(n_jobs=jobs or -1, return_as="generator")(
         joblib.delayed(function)(number, *arguments) for number in range(count)
     )
-    found = []
+    results = []
     for one in made:
-        found.append(one)
-        progress(what, len(found) / count)
-    return found
+        results.append(one)
+        progress(what, len(results) / count)
+    return results
 
 
 def _needed(
@@ -414,8 +414,8 @@ def seek(
     rows = rows_of(frame)
 
     def at(task: Task) -> float:
-        found = one_world(number, frame, [task], rows[-1])[2][score]
-        return -math.inf if math.isnan(found) else found
+        value_at = one_world(number, frame, [task], rows[-1])[2][score]
+        return -math.inf if math.isnan(value_at) else value_at
 
     found = [sought(lambda epsilon: at((method, epsilon, frame.rows)), EPSILONS, value)]
     for epsilon in epsilons:

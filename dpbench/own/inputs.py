@@ -66,31 +66,31 @@ def problem_of(
         prepare = functools.partial(checked, method, needed, bound, precision)
     if repair and not exact and (shards.is_lazy(X) or scipy.sparse.issparse(X)):
         prepare = functools.partial(_then_bounded, prepare, needed)
-    found: Problem
+    problem: Problem
     if shards.is_lazy(X):
         grid = needed if exact else None
-        found = shards.of_arrays(
+        problem = shards.of_arrays(
             X,
             y,
             functools.partial(_shard, prepare, loss, labels if repair else "real", grid),
             kind=ExactShardedProblem if exact else ShardedProblem,
             **declared,
         )
-        if kind.binary and not repair and abs(found.mean_label) == 1:
-            raise DataError(f"y: the only label is {found.mean_label:g}; give both -1 and +1")
+        if kind.binary and not repair and abs(problem.mean_label) == 1:
+            raise DataError(f"y: the only label is {problem.mean_label:g}; give both -1 and +1")
     elif exact:
-        found = ExactProblem(*prepare(X, y, labels), steady=steady, owned=owned, **declared)
+        problem = ExactProblem(*prepare(X, y, labels), steady=steady, owned=owned, **declared)
     elif repair and needed is not None and not scipy.sparse.issparse(X):
         X, y, short = _kept_apart(*prepare(X, y, labels), needed)
         if short is None:
-            found = Problem(X, y, **declared, rows_checked=True)
+            problem = Problem(X, y, **declared, rows_checked=True)
         else:
-            found = ReplacedProblem(X, y, short, **declared)
+            problem = ReplacedProblem(X, y, short, **declared)
     else:
-        found = Problem(*prepare(X, y, labels), **declared, rows_checked=needed is not None)
+        problem = Problem(*prepare(X, y, labels), **declared, rows_checked=needed is not None)
     if release:
-        found.limit = LARGEST_ITERATE
-    return found
+        problem.limit = LARGEST_ITERATE
+    return problem
 
 
 def checked(
@@ -141,7 +141,7 @@ def repaired(
 def findings(X: Any, y: Any, *, method: str, loss: str | losses.Loss, needed: tuple[str, float] | None) -> list[str]:
     """What `checked` would refuse, in lines; empty where all fits. It looks at the data: not for release."""
     labels: Labels = "binary" if losses.get(loss).binary else "real"
-    found = []
+    findings = []
     try:
         X, y = datasets.check_arrays(X, y, labels="real")
     except DataError as error:
@@ -154,8 +154,8 @@ def findings(X: Any, y: Any, *, method: str, loss: str | losses.Loss, needed: tu
         try:
             check()
         except DataError as error:
-            found.append(str(error))
-    return list(dict.fromkeys(found))
+            findings.append(str(error))
+    return list(dict.fromkeys(findings))
 
 
 def _then_bounded(

@@ -230,7 +230,7 @@ def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
 def checked(model: Model, stated: Statement) -> list[str]:
     """What holds of a statement, a line each; DoesNotHold for what does not."""
     stranger = algorithms.not_ours(stated.mechanism, stated.settings)
-    found = statements.checked(stated, word_of=stranger)
+    wrong = statements.checked(stated, word_of=stranger)
     if model.spec.algorithm != stated.mechanism:
         raise DoesNotHold(f"it states {stated.mechanism}, and its model was fitted by {model.spec.algorithm}")
     if stranger is not None:
@@ -247,15 +247,15 @@ def checked(model: Model, stated: Statement) -> list[str]:
         if getattr(stated, name) != value:
             raise DoesNotHold(f"it states {name} {getattr(stated, name)!r}, where its plan makes {value!r}")
     if stranger is not None:
-        return found
+        return wrong
     if not plan.releases:
-        return [*found, f"{stated.mechanism} makes releases of these kinds"]
+        return [*wrong, f"{stated.mechanism} makes releases of these kinds"]
     if not alike(plan.releases, stated.composition):
         # The rules of another version may be others; that it is one is a word of the file.
         if stated.versions.get("dpbench") == __version__:
             raise DoesNotHold(f"{stated.mechanism} plans other releases for its settings, n, ε, δ and classes")
-        return found
-    return [*found, "its releases are those of its plan: method, settings, n, columns, classes, ε and δ"]
+        return wrong
+    return [*wrong, "its releases are those of its plan: method, settings, n, columns, classes, ε and δ"]
 
 
 def _plan(model: Model, stated: Statement) -> FitPlan:

@@ -53,11 +53,11 @@ def graph(model: Model, statement: Statement) -> bytes:
     _outputs(made, model, scores)
     whole = onnx.helper.make_graph(made.nodes, "dpbench", made.inputs, made.outputs, initializer=made.constants)
     opsets = [onnx.helper.make_opsetid("", OPSET)]
-    found = onnx.helper.make_model(
+    model_proto = onnx.helper.make_model(
         whole, opset_imports=opsets, ir_version=FORMAT_VERSION, doc_string=statement.guarantee
     )
-    onnx.checker.check_model(found, full_check=True)
-    return bytes(found.SerializeToString())
+    onnx.checker.check_model(model_proto, full_check=True)
+    return bytes(model_proto.SerializeToString())
 
 
 class _Graph:
@@ -76,10 +76,10 @@ class _Graph:
 
     def __call__(self, kind: str, *given: Any, out: str = "", **how: Any) -> str:
         """The name of what an operator makes; numbers and arrays among what it is given are constants."""
-        found = self.name(out or f"{kind}_{len(self.nodes)}")
+        output = self.name(out or f"{kind}_{len(self.nodes)}")
         names = [one if isinstance(one, str) else self.constant(one) for one in given]
-        self.nodes.append(self.onnx.helper.make_node(kind, names, [found], **how))
-        return found
+        self.nodes.append(self.onnx.helper.make_node(kind, names, [output], **how))
+        return output
 
     def constant(self, value: Any) -> str:
         name, array = self.name(f"constant_{len(self.constants)}"), np.asarray(value)

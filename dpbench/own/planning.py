@@ -63,8 +63,8 @@ def plan(
     Raises:
         UserError, DataError: one line that names the argument.
     """
-    found = schemas.load(schema)
-    how = parse_mode(row_bound, found.row_bound)
+    described = schemas.load(schema)
+    how = parse_mode(row_bound, described.row_bound)
     whole = (
         ("n", n, ROWS_ALLOWED),
         ("worlds", worlds, (2, 100_000)),
@@ -76,13 +76,13 @@ def plan(
             raise UserError(f"{name} must be a whole number from {least:,} to {most:,}, got {value!r}")
     if figure is not None:
         check(Path(figure))  # before minutes of simulation
-    worlds_of.check_guesses(found, share or {}, signal)
+    worlds_of.check_guesses(described, share or {}, signal)
     given = {"share": share, "signal": signal}
     if like is not None and (clash := [name for name, value in given.items() if value]):
         raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
-    rows = None if like is None else worlds_of.rows_of(found, read_table(like, found), os.fspath(like))
+    rows = None if like is None else worlds_of.rows_of(described, read_table(like, described), os.fspath(like))
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
-    frame = Simulation(found, int(n), delta, dict(share or {}), signal, rows, seed, how)
+    frame = Simulation(described, int(n), delta, dict(share or {}), signal, rows, seed, how)
     target = None if reach is None else parse_target(reach, "classes" if frame.classes else "numbers")
     made = make(frame, epsilons, several(algorithm), worlds, target, jobs, progress)
     if figure is not None:

@@ -227,13 +227,13 @@ def noisy_mean(
     value, z = centred_mean(Z, m, exact, unit), planned.noise_multiplier
     sensitivity = m / len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)
     if isinstance(planned, Gaussian):
-        found = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
+        noisy = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
     else:
-        found = mechanisms.laplace(value, sensitivity=sensitivity, epsilon=1 / z, label=LABEL)
+        noisy = mechanisms.laplace(value, sensitivity=sensitivity, epsilon=1 / z, label=LABEL)
     if error := guarantee(mechanisms.ledger, 0, budget, (LABEL,)).error:
         raise PrivacyError(f"{LABEL}: {error}")
     std = sensitivity * z * (1.0 if isinstance(planned, Gaussian) else math.sqrt(2))
-    return float(found[0]) + m / 2, std, mechanisms.ledger.summary()
+    return float(noisy[0]) + m / 2, std, mechanisms.ledger.summary()
 
 
 def shortened(X: np.ndarray, factor: float) -> np.ndarray:
@@ -246,11 +246,11 @@ def shortened(X: np.ndarray, factor: float) -> np.ndarray:
     return X
 
 
-def bound_of(found: float, std: float, lengths: Lengths) -> float:
+def bound_of(mean: float, std: float, lengths: Lengths) -> float:
     """U of a released mean with noise of that deviation."""
     m = lengths.most
     told = (SPREAD * m) ** 2 / ((SPREAD * m) ** 2 + std**2)
-    q = min(max(told * min(max(found, 0.0), m) + (1 - told) * GUESS * m, LEAST * m), m)
+    q = min(max(told * min(max(mean, 0.0), m) + (1 - told) * GUESS * m, LEAST * m), m)
     return math.sqrt(lengths.intercept + lengths.others + q)
 
 

@@ -140,10 +140,10 @@ class FitPlan:
         """The releases in words, one line for each kind."""
         first = len(self.bound.planned) if self.bound else 0
         one = (len(self.releases) - first) // self.models  # every model makes the same
-        found = [line(entry) for entry in self.releases[: first + one]]
+        lines = [line(entry) for entry in self.releases[: first + one]]
         if self.models == 1:
-            return found
-        return found[:first] + [f"each of {self.models} models: {line}" for line in found[first:]]
+            return lines
+        return lines[:first] + [f"each of {self.models} models: {line}" for line in lines[first:]]
 
 
 def line(entry: CountedRelease) -> str:

@@ -128,17 +128,17 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
         )
     if not statement.releases:
         raise DoesNotHold("it lists no release: a model that nothing was released for used the data some other way")
-    found = spent(statement.composition, statement.delta, Relation(statement.relation))
-    if not at_most(found.epsilon, statement.epsilon):
+    result = spent(statement.composition, statement.delta, Relation(statement.relation))
+    if not at_most(result.epsilon, statement.epsilon):
         raise DoesNotHold(
-            f"its releases compose to ε = {found.epsilon:.6g} at δ = {statement.delta:.3g}, more than the "
+            f"its releases compose to ε = {result.epsilon:.6g} at δ = {statement.delta:.3g}, more than the "
             f"{statement.epsilon:g} stated"
         )
     of = (statement.epsilon, statement.delta, statement.relation, statement.arithmetic, statement.public)
     if statement.guarantee != (right := sentence(*of, word_of=word_of)):
         raise DoesNotHold(f"its guarantee says {statement.guarantee!r}, but what it states amounts to {right!r}")
     return [
-        f"its releases compose to ε = {found.epsilon:.6g} at δ = {statement.delta:.3g} ({found.checked_by})",
+        f"its releases compose to ε = {result.epsilon:.6g} at δ = {statement.delta:.3g} ({result.checked_by})",
         "its guarantee claims no more than its ε, δ, neighbours, arithmetic and what counts as public",
         "its digest matches its content",
     ]

@@ -198,9 +198,9 @@ def _score(X: np.ndarray, law: Generator, outputs: int) -> np.ndarray:
     vectors *= np.where(vectors.sum(axis=0) < 0, -1, 1)
     components = (X - X.mean(axis=0)) @ vectors[:, ::-1][:, : min(max(LEADING, outputs), X.shape[1])]
     components /= np.maximum(components.std(axis=0), 1e-12) ** law.uniform()  # how much more the first ones count
-    found = components @ law.standard_normal((components.shape[1], outputs))
-    found = leading * found / np.maximum(found.std(axis=0), 1e-12) + np.sqrt(1 - leading**2) * single
-    return found / np.maximum(found.std(axis=0), 1e-12)
+    scores = components @ law.standard_normal((components.shape[1], outputs))
+    scores = leading * scores / np.maximum(scores.std(axis=0), 1e-12) + np.sqrt(1 - leading**2) * single
+    return scores / np.maximum(scores.std(axis=0), 1e-12)
 
 
 def _along_columns(X: np.ndarray, law: Generator, outputs: int) -> np.ndarray:
@@ -212,8 +212,8 @@ def _along_columns(X: np.ndarray, law: Generator, outputs: int) -> np.ndarray:
     weights = law.standard_normal((len(there), outputs)) * (law.random((len(there), 1)) < 0.5)
     if not weights.any():
         weights[law.integers(len(there))] = 1.0
-    found = (X[:, there] - X[:, there].mean(axis=0)) / spread[there] @ weights
-    return found / np.maximum(found.std(axis=0), 1e-12)
+    scores = (X[:, there] - X[:, there].mean(axis=0)) / spread[there] @ weights
+    return scores / np.maximum(scores.std(axis=0), 1e-12)
 
 
 def _numbers(X: np.ndarray, law: Generator, rng: Generator, r2: float) -> tuple[np.ndarray, np.ndarray]:
@@ -246,8 +246,8 @@ def _classes(
     for _ in range(12):
         steepness = (low + high) / 2
         logits = steepness * few + intercepts(steepness)
-        found = mean_auc((logits + luck[: len(few)]).argmax(axis=1), _softmax(logits))
-        low, high = (steepness, high) if found < auc else (low, steepness)
+        auc_at = mean_auc((logits + luck[: len(few)]).argmax(axis=1), _softmax(logits))
+        low, high = (steepness, high) if auc_at < auc else (low, steepness)
     logits = high * scores + intercepts(high)
     return (logits + luck).argmax(axis=1), _softmax(logits)
 
@@ -261,13 +261,13 @@ def mean_auc(y: np.ndarray, p: np.ndarray) -> float:
     """AUC of each class against the rest by its column of `p`, and their mean; of the second of two alone; else NaN."""
     from scipy.stats import rankdata
 
-    found = []
+    areas = []
     for i in range(1, 2) if p.shape[1] == 2 else range(p.shape[1]):
         hit = y == i
         if 0 < (count := int(hit.sum())) < len(y):
             above = rankdata(p[:, i])[hit].sum() - count * (count + 1) / 2
-            found.append(above / (count * (len(y) - count)))
-    return float(np.mean(found)) if found else np.nan
+            areas.append(above / (count * (len(y) - count)))
+    return float(np.mean(areas)) if areas else np.nan
 
 
 def _shares(classes: tuple[str, ...], given: Mapping[str, float], rng: Generator) -> np.ndarray:
@@ -281,8 +281,8 @@ def _shares(classes: tuple[str, ...], given: Mapping[str, float], rng: Generator
     if not free:
         return np.array([given[label] for label in classes]) / sum(given.values())
     split = rng.dirichlet(np.full(len(free), 2.0))
-    found = dict(given) | {label: left * part for label, part in zip(free, split, strict=True)}
-    shares = np.maximum([found[label] for label in classes], RAREST if not given else 1e-4)
+    by_label = dict(given) | {label: left * part for label, part in zip(free, split, strict=True)}
+    shares = np.maximum([by_label[label] for label in classes], RAREST if not given else 1e-4)
     return shares / shares.sum()
 
 

@@ -78,8 +78,8 @@ class EstimatorProbe(Probe):
 
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         d, L = problem.d, problem.lipschitz
-        found = [self._one(problem, x, coin, settings) for x, coin in zip(W, mechanisms.coins, strict=True)]
-        measured, error = np.array(found).T
+        estimates = [self._one(problem, x, coin, settings) for x, coin in zip(W, mechanisms.coins, strict=True)]
+        measured, error = np.array(estimates).T
         bound = 16 * d * L**2 / settings.b * (settings.distance**2 if settings.estimator == "diff" else 1.0)
         bounds = [bound if settings.quantity == "variance" else None] * len(W)
         return RunResult(W, columns={"measured": measured, "measured_error": error, "bound": bounds})
@@ -203,7 +203,7 @@ class SphereProbe(Probe):
         start[:, 0] = self.START
         method = {"o2nc": O2NC, "o2nc-tree": O2NCTree}[settings.method]()
         own = method.Settings(radius=settings.radius, gap=settings.gap, M=settings.M, T=settings.T)
-        found, radius = [], 2 * settings.radius
+        norms, radius = [], 2 * settings.radius
 
         def measured(at: Array, points: Array) -> Array:
             each = zip(at, points, balls, strict=True)
@@ -211,12 +211,12 @@ class SphereProbe(Probe):
 
         before = measured(start, start[:, None])[:, 0]
         for mean, points in method.epochs(sphere, start, mechanisms, own, no_trace):
-            found.append(measured(mean, points))
-        values, errors = np.stack(found, axis=2)[:, 0], np.stack(found, axis=2)[:, 1]
+            norms.append(measured(mean, points))
+        values, errors = np.stack(norms, axis=2)[:, 0], np.stack(norms, axis=2)[:, 1]
         F_start, F = sphere.value(start), sphere.value(mean)
         notes = [
             json.dumps({
-                "start": before[i], "first": values[i, 0], "epochs": len(found),
+                "start": before[i], "first": values[i, 0], "epochs": len(norms),
                 "failed": int((values[i] >= self.STATIONARY).sum()), "F_start": F_start[i], "F": F[i],
             })
             for i in range(k)

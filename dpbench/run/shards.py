@@ -78,7 +78,7 @@ def of_problem(client: Any, whole: Problem, count: int) -> ShardedProblem:
     data = datasets.load(catalogue.recipe_of(whole.name).dataset)
     held = client.run(loading.adopt, data.name, data.sha256)
     spans = list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
-    if held and all(found is True for found in held.values()):
+    if held and all(present is True for present in held.values()):
         futures = [client.submit(_mapped, __version__, whole.name, data.name, data.sha256, *span, pure=False)
                    for span in spans]  # fmt: skip
     else:
