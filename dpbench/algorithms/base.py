@@ -11,6 +11,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
 
 import msgspec
@@ -302,6 +303,7 @@ class Algorithm:
     stops_early: ClassVar[bool] = False
     unpaid: ClassVar[str] = ""
     diagnostics: ClassVar[tuple[Diagnostic, ...]] = ()
+    fixed: Mapping[str, Any] = MappingProxyType({})  # the settings that a served name fixes
     Settings: ClassVar[type[BaseSettings]] = BaseSettings
 
     def plan(self, problem: Declaration, mechanisms: Mechanisms, settings: Any) -> None:

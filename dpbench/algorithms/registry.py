@@ -11,7 +11,7 @@ import hashlib
 import importlib
 import importlib.util
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -99,6 +99,15 @@ ALIASES = {
 }
 
 
+SERVED = "served:"  # stands before the reference of a method that is to run where no rows are
+_serve: list[Callable[[str, bytes], Algorithm]] = []  # see `serve_by`
+
+
+def serve_by(make: Callable[[str, bytes], Algorithm]) -> None:
+    """Have `make` find served methods, by a name or class and the text of its file: `dpbench.serving` is above."""
+    _serve[:] = [make]
+
+
 def names(*, plugins: bool = True, wrappers: bool = False) -> list[str]:
     """Every registered name, sorted: built-in ones, aliases, installed `plugins`, and `wrappers` of other methods."""
     return sorted({*BUILTIN, *ALIASES, *(_plugins() if plugins else ()), *(WRAPPERS if wrappers else ())})
@@ -109,6 +118,8 @@ def not_ours(name: str, settings: Mapping[str, Any]) -> str | None:
 
     settings: a wrapper's, whose `method` it runs.
     """
+    if name.startswith(SERVED):
+        return None  # its guarantee is the server's
     if name in WRAPPERS:
         return not_ours(str(settings.get("method", "dp-gd")), {})
     return None if name in names(plugins=False) or name in PROBES else name
@@ -118,6 +129,9 @@ def resolve(name: str) -> tuple[Algorithm, dict[str, Any]]:
     """The algorithm behind `name` and the settings the name fixes; UserError for an unknown name."""
     if not isinstance(name, str):
         raise UserError(f"algorithm must be a name or file.py:Class, got {name!r}")
+    if name.startswith(SERVED):
+        served = get(name)
+        return served, dict(served.fixed)
     if name in ALIASES:
         alias = ALIASES[name]
         return get(alias.algorithm), dict(alias.settings)
@@ -126,6 +140,12 @@ def resolve(name: str) -> tuple[Algorithm, dict[str, Any]]:
 
 def get(name: str) -> Algorithm:
     """The algorithm called `name` (no alias), or defined at `file.py:Class`; UserError if there is none."""
+    if name.startswith(SERVED):
+        plain = name.removeprefix(SERVED)
+        if ".py:" not in plain:
+            return _serve[0](plain, b"")
+        file, class_name, digest = _located(plain)
+        return _serve[0](class_name, _SOURCES[file, digest])
     return _from_file(*_located(name)) if ".py:" in name else _registered(name)
 
 
@@ -135,6 +155,10 @@ def reference(name: str) -> tuple[str, str]:
     Aliases give their target; a file's path is made absolute, so that any working directory finds it, and its hash
     goes into the job's key, so that editing the file makes its jobs new ones.
     """
+    if name.startswith(SERVED):
+        within, digest = reference(name.removeprefix(SERVED))
+        # An alias stays: its own process resolves it.
+        return SERVED + (within if digest else name.removeprefix(SERVED)), digest
     if ".py:" not in name:
         return ALIASES[name].algorithm if name in ALIASES else name, ""
     path, class_name, digest = _located(name)

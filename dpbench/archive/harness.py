@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -19,11 +21,29 @@ from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.archive.content import releases
-from dpbench.archive.sandbox import TaskResult
 from dpbench.errors import PrivacyError, UserError
 from dpbench.problems import Problem
 from dpbench.run.bind import bind, budget_of
 from dpbench.run.execute import one_thread
+from dpbench.serving import sandbox
+
+LARGEST = 64 << 20  # bytes of one frame
+
+
+class TaskResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the code made of one task.
+
+    W: float64, row by row; settings: those it ran at; public: what it says that it takes from the data without paying;
+    error: one line, or "".
+    """
+
+    task: int
+    W: bytes = b""
+    settings: str = "{}"
+    public: str = ""
+    releases: list[dict[str, Any]] = []
+    seconds: float = 0.0
+    error: str = ""
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +73,35 @@ class Tasks(msgspec.Struct, frozen=True):
 
     class_name: str
     tasks: list[Task]
+
+
+def frames(folder: Path, limits: sandbox.Limits) -> Iterator[TaskResult]:
+    """Run this module on the tasks in `folder`, in the sandbox; what comes back, as it comes.
+
+    It ends where the code ends, for whatever reason; a frame that is none ends it too.
+    """
+    assert sandbox.at_hand() is not None
+    read, write = os.pipe()
+    try:
+        process = sandbox.start([sys.executable, "-m", "dpbench.archive.harness", str(write)], folder, limits, (write,))
+    finally:
+        os.close(write)
+    timer = threading.Timer(limits.wall, process.kill)
+    timer.start()
+    try:
+        with os.fdopen(read, "rb") as pipe:
+            while (size := int.from_bytes(pipe.read(4), "big")) and size <= LARGEST:
+                try:
+                    yield msgspec.msgpack.decode(pipe.read(size), type=TaskResult)
+                except msgspec.DecodeError:
+                    return
+    finally:
+        timer.cancel()
+        process.kill()
+        process.wait()
+
+
+Runs = Callable[[Path, sandbox.Limits], Iterator[TaskResult]]
 
 
 def serve(folder: Path, pipe: IO[bytes]) -> None:

@@ -23,7 +23,7 @@ import msgspec
 import numpy as np
 
 from dpbench import algorithms, datasets, experiments
-from dpbench.archive import content, paper, sandbox
+from dpbench.archive import content, harness, paper
 from dpbench.archive.compared import ACCEPTABLE, SAME_EPSILON, row_differences, same, shown, trace_differences
 from dpbench.archive.content import ReleaseCount, composition_of
 from dpbench.archive.harness import Task, Tasks
@@ -38,6 +38,7 @@ from dpbench.run.job import JSON, Job, Keys, check_delta, delta_value, job_of
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.row import Row
 from dpbench.run.store import Store
+from dpbench.serving import sandbox
 from dpbench.study.plan import plan
 
 SECONDS = 3600
@@ -123,7 +124,7 @@ def verified(
     seed: int | None = None,
     run_code: bool = False,
     accept: Collection[str] = (),
-    run: sandbox.Runs = sandbox.frames,
+    run: harness.Runs = harness.frames,
 ) -> Verified:
     """`verify`; run: what runs the archive's own code."""
     at_least("sample", sample, 0)
@@ -235,7 +236,7 @@ def _compare_grid(archive: content.PaperArchive, rows: list[Stated], result: Ver
 
 
 def _sampled(
-    archive: content.PaperArchive, rows: list[Stated], sample: int, run_code: bool, run: sandbox.Runs, result: Verified
+    archive: content.PaperArchive, rows: list[Stated], sample: int, run_code: bool, run: harness.Runs, result: Verified
 ) -> None:
     """Make a sample of the runs again, by what is installed or else in the sandbox, and compare.
 
@@ -333,9 +334,9 @@ def _public(one: Stated) -> bool:
     return not _no_problem(one) and not one.identity.get("sweep")
 
 
-def _in_sandbox(archive: content.PaperArchive, rows: list[Stated], run: sandbox.Runs, result: Verified) -> None:
+def _in_sandbox(archive: content.PaperArchive, rows: list[Stated], run: harness.Runs, result: Verified) -> None:
     """Run methods of the archive's own code in the sandbox, and judge by the iterates that come back."""
-    if run is sandbox.frames and sandbox.at_hand() is None:
+    if run is harness.frames and sandbox.at_hand() is None:
         result.unchecked.append(f"{counted(len(rows), 'run')}: {sandbox.NONE}; install one")
         return
     planned: dict[int, tuple[Stated, Problem, np.ndarray]] = {}
@@ -390,7 +391,7 @@ def _task(number: int, one: Stated, problem: Problem, folder: Path) -> tuple[Tas
     return task, start
 
 
-def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: sandbox.TaskResult | None) -> Iterator[str]:
+def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: harness.TaskResult | None) -> Iterator[str]:
     if frame is None:
         yield f"{one}: its code, run again, ended before it"
         return

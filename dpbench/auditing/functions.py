@@ -19,6 +19,7 @@ The audits that a user asks for: of a method or learner, of every kind of releas
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
@@ -38,6 +39,7 @@ from dpbench.auditing.claims import AuditVerdict, PureClaim, decide, least_runs,
 from dpbench.auditing.releases import AuditedRelease as ReleaseAudit
 from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.auditing.scores import candidates
+from dpbench.auditing.served import audit_served
 from dpbench.auditing.worlds import STEPS
 from dpbench.errors import UserError, at_least, positive, several
 from dpbench.privacy.ledger import Relation
@@ -45,6 +47,7 @@ from dpbench.privacy.noise import stream
 from dpbench.problems import Problem, catalogue, losses
 from dpbench.run.bind import bind, budget_of
 from dpbench.run.job import delta_value
+from dpbench.serving.method import NotAnAlgorithm
 
 RUNS = 4_000
 PILOTS = ((16, 6), (150, 1))  # runs on either data set of every pair still tried, and how many go on
@@ -328,6 +331,7 @@ def audit(
     seed: int = 0,
     one_run: bool = False,
     loss: str = "",
+    in_process: bool = False,
 ) -> list[Audit]:
     """Compute empirical lower bounds on an algorithm's ε and compare them with its ledger's claims; a pass proves
     nothing.
@@ -342,6 +346,9 @@ def audit(
         one_run: a bound on ε from one run with many canaries (`dpbench.auditing.functions.audit_in_one_run`), which is
             quick, and low.
         loss: on which one algorithm is audited, one of an installed package too; "" for that of its own case.
+        in_process: of a method that is not dpbench's own, run it beside the rows all the same, as trusted code, and
+            look for what it gives away. By default it runs where no rows are, and privacy is the server's
+            (`dpbench.auditing.served`).
 
     Returns:
         An `Audit` per ε, of "all" per algorithm and ε.
@@ -351,6 +358,10 @@ def audit(
     """
     at_least("seed", seed, 0)
     epsilons = [positive("epsilon", each) for each in several(epsilon)]
+    if isinstance(algorithm, str) and algorithm != "all" and not (in_process or one_run):
+        with contextlib.suppress(NotAnAlgorithm):  # somebody's function is audited by what it returns
+            if algorithms.not_ours(algorithm, {}) is not None:
+                return [audit_served(algorithm, each, seed=seed, loss=loss) for each in epsilons]
     learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
     if loss and (one_run or algorithm == "all" or learner is not None):
         raise UserError("loss: goes with one algorithm of dpbench's own kind, and not with one run")

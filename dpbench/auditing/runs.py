@@ -65,7 +65,8 @@ class Audit(NamedTuple):
     other noise, releases under a label never declared, or planned for more than ε. moved: by label, the largest share
     of what the ledger says that a neighbour moved a release by; near 1 where a pair is the worst there is. least: the
     fewest runs with which some bound can be above the claim of the whole run; 0 if `runs` is enough. pair: the
-    neighbours that a search chose.
+    neighbours that a search chose. served: of a method that ran where no rows are, size → the result of its run; code:
+    how it ran then.
     """
 
     algorithm: str
@@ -78,6 +79,8 @@ class Audit(NamedTuple):
     moved: Mapping[str, float] = MappingProxyType({})
     least: int = 0
     pair: str = ""
+    served: Mapping[str, str] = MappingProxyType({})
+    code: str = ""
 
     @property
     def reach(self) -> float:

@@ -13,6 +13,7 @@ from dpbench.errors import UserError
 
 if TYPE_CHECKING:
     from dpbench.auditing.claims import AuditVerdict
+    from dpbench.auditing.runs import Audit
 
 
 @click.command("audit")
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 @SEED
 @option("--loss", default="", metavar="NAME", help="Audit on this loss; one of an installed package, too.")
 @flag("--one-run", help="One run with 1,000 canaries: quick, but a loose bound.")
+@flag("--in-process", help="Run a method of your own beside the rows, as trusted code, and look for leaks.")
 @flag("--mechanisms", help="Audit each kind of release on its own, also with its noise halved.")
 def audit(
     algorithm: str | None,
@@ -41,6 +43,7 @@ def audit(
     seed: int,
     loss: str,
     one_run: bool,
+    in_process: bool,
     mechanisms: bool,
 ) -> int:
     """Compute empirical lower bounds on an algorithm's ε.
@@ -51,6 +54,10 @@ def audit(
     the two was used. It prints FAIL, with exit code 1, if the guesses are better than ε allows (at 99 % confidence), if
     a release differs between the two by more than its ledger says, if the noise has the wrong size, or if something
     differs that is not released. A pass proves nothing.
+
+    A method that is not built in (path/to/file.py:Class, or of an installed package) runs in a process without the rows
+    instead: its privacy is the server's, by construction. The check shows whether it can be served, within its ε, and
+    whether a second run on the same replies does the same.
     """
     if (algorithm is None) == (not mechanisms):
         raise UserError("give either --algo NAME or --mechanisms")
@@ -59,22 +66,25 @@ def audit(
             raise UserError(f"{clash[0]} goes with --algo")
         return _mechanisms(runs, seed)
     assert algorithm is not None
-    return _algorithms(algorithm, epsilon, runs, seed, one_run, loss)
+    audits = dpbench.audit(algorithm, epsilon, runs=runs, seed=seed, one_run=one_run, loss=loss, in_process=in_process)
+    return _algorithms(audits, one_run)
 
 
-def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: int, one_run: bool, loss: str) -> int:
+def _algorithms(audits: list[Audit], one_run: bool) -> int:
     # What failed and what was too weak to tell is repeated below the table, which may have a hundred lines.
     failed: list[str] = []
     weak: list[str] = []
     pairs: list[str] = []
     rows: list[list[str]] = []
-    for done in dpbench.audit(name, epsilons, runs=runs, seed=seed, one_run=one_run, loss=loss):
+    for done in audits:
         which = [done.algorithm, f"{done.epsilon:g}"]
         if not done.passed:
             failed.append(" at ε = ".join(which))
         # A run that broke what it declares has no bound: its line says what it did in the place of one.
         if done.defect:
             rows.append([*which, done.defect, "", "", "", "", "", "", "FAIL"])
+        for size, told in done.served.items():
+            rows.append([*which, f"served: {size}", "1", "", "", "", "", "", told])
         if done.pair and not one_run:
             pairs.append(f"{' at ε = '.join(which)}: neighbours that were searched: {done.pair}")
         if done.least:
@@ -91,7 +101,10 @@ def _algorithms(name: str, epsilons: tuple[float, ...], runs: int | None, seed: 
     for line in [*pairs, *weak]:
         click.echo(line)
     if not failed:
-        click.echo("pass: no bound is above its claim (at 99 %); a pass proves nothing")
+        if code := next((done.code for done in audits if done.served), ""):
+            click.echo(f"pass: {code}: it keeps its ε whatever it does, as the rows are in another process")
+        else:
+            click.echo("pass: no bound is above its claim (at 99 %); a pass proves nothing")
         return 0
     click.echo(f"FAIL: {', '.join(failed)}")
     return 1

@@ -122,7 +122,7 @@ def _cell(value: object) -> str:
 
 
 OF_A_GRID = ("profile", "config")
-OF_ONE = ("problems", "epsilon", "settings", "seeds", "accounting", "delta", "relation", "trace")
+OF_ONE = ("problems", "epsilon", "settings", "seeds", "accounting", "delta", "relation", "trace", "served")
 HOUR = 3600.0
 
 
@@ -169,6 +169,7 @@ HOUR = 3600.0
     "--profile-of", "key", metavar="KEY", help="Print the privacy profile and trade-off curve of the run with this key."
 )
 @flag("--trace", help="Record the excess loss after each iteration; dpbench report draws it.")
+@flag("--served", help="Run the algorithm in a process without the rows: private by construction.")
 @flag("--yes", help="Start even if the runs take more than an hour.")
 @DEBUG
 @option("--out", "--results", "results", default="results", metavar="DIR", help="Folder that the rows are added to.")

@@ -77,6 +77,7 @@ def run_algorithm(
     shards: int | None = None,
     part: str | None = None,
     trace: bool = False,
+    served: bool = False,
     progress: Callable[[Progress], None] = silent,
     notify: Callable[[str], None] = silent,
     estimated: Callable[[float], None] = silent,
@@ -98,6 +99,8 @@ def run_algorithm(
             lie with dask's workers; the runs themselves are made here, one batch at a time. part: "2/8" makes the
             second of eight parts of the runs, for as many processes that share `results`.
         trace: record the excess loss along the way, which `report` draws.
+        served: run it in a process that has no rows, and releases through noise alone (the guide "Audit");
+            one run is one process then, and its noise is the operating system's, so that no seed repeats it.
         progress: gets a `dpbench.run.runner.Progress` after each batch.
         notify: gets a line where there is something to say, as of data that are not fetched.
         estimated: gets the seconds that the runs will roughly take before they start; what it raises stops them.
@@ -109,6 +112,10 @@ def run_algorithm(
     at_least("seeds", seeds)
     if not several(epsilon):
         raise UserError("epsilon: give one at least")
+    if served:
+        if trace or shards:
+            raise UserError(f"served: it does not go with {'trace' if trace else 'shards'}, which the server has not")
+        algorithm = algorithms.SERVED + algorithm
     method, _ = algorithms.resolve(algorithm)
     missing: dict[str, str] = {}
     names = several(problems)

@@ -126,6 +126,7 @@ class Releases:
     ) -> None:
         if planted != 1 and not self.plantable:
             raise PrivacyError(f"planted: {type(self).__name__} draws the noise that is right alone, not × {planted:g}")
+        self.run_keys = tuple(keys)
         self.k, self.noiseless, self.factor, self.planted = len(keys), noiseless or planted == 0, factor, planted
         self.ledger = Ledger(self.k)
         self.members: tuple[int, ...] | None = None  # None: all of the ledger's replicates

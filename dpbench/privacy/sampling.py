@@ -39,7 +39,7 @@ class Sampler:
                 f"the run's relation is {budget.relation}"
             )
         self._releases, self._budget = releases, budget
-        self._label = label
+        self.label = label
         self._drawn = False
 
     def draw(self) -> list[Array]:
@@ -63,7 +63,7 @@ class Sampler:
             A number > 0: what `gaussian` takes as `noise_multiplier`.
         """
         if isinstance(self._budget, Budgets):
-            raise PrivacyError(f"{self._label}: sampled releases are calibrated for one ε at a time")
+            raise PrivacyError(f"{self.label}: sampled releases are calibrated for one ε at a time")
         return self._budget.noise_scale(self.plan(steps), share)
 
     def plan(self, steps: int, noise_multiplier: float = 1.0) -> ledger.Counts:
@@ -96,7 +96,7 @@ class Sampler:
             PrivacyError: where nothing was drawn since the last release.
         """
         noise = (ISOMETRIC if self._budget.least_sensitivities else SYMMETRIC) if symmetric else NORMAL
-        return self._release(value, ledger.Gaussian, noise, label, sensitivity, noise_multiplier, replaced)
+        return self.release(value, ledger.Gaussian, noise, label, sensitivity, noise_multiplier, replaced)
 
     def rule(self, generator: np.random.Generator) -> Array:
         """One sample: sorted row indices."""
@@ -107,7 +107,7 @@ class Sampler:
         """The size of the smallest sample that is not empty."""
         return 1
 
-    def _release(
+    def release(
         self,
         value: Array,
         kind: type[ledger.Gaussian | ledger.Laplace],
@@ -122,7 +122,7 @@ class Sampler:
             value,
             noise,
             lambda z: self._event(kind(z)),
-            label or self._label,
+            label or self.label,
             sensitivity=sensitivity,
             multiplier=multiplier,
             replaced=replaced,
@@ -130,7 +130,7 @@ class Sampler:
 
     def _admit(self, label: str | None) -> None:
         if not self._drawn:
-            raise PrivacyError(f"{label or self._label}: a sampled release needs a fresh draw() of its own")
+            raise PrivacyError(f"{label or self.label}: a sampled release needs a fresh draw() of its own")
         self._drawn = False
 
     def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
@@ -154,7 +154,7 @@ class PoissonSampler(Sampler):
 
     def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
         if isinstance(release, ledger.Laplace):
-            raise PrivacyError(f"{self._label}: Laplace noise on a Poisson sample is not accounted")
+            raise PrivacyError(f"{self.label}: Laplace noise on a Poisson sample is not accounted")
         return self.event(self.rate, release)
 
     def rule(self, generator: np.random.Generator) -> Array:
@@ -171,7 +171,7 @@ class PoissonReplacedSampler(PoissonSampler):
     relation = Relation.REPLACE_ONE
     event = ledger.PoissonReplaced
 
-    def _release(
+    def release(
         self,
         value: Array,
         kind: type[ledger.Gaussian | ledger.Laplace],
@@ -183,10 +183,10 @@ class PoissonReplacedSampler(PoissonSampler):
     ) -> Array:
         if replaced is not None or self._releases.factor != 2:
             raise PrivacyError(
-                f"{self._label}: the sensitivity of two rows says nothing of one against none; "
+                f"{self.label}: the sensitivity of two rows says nothing of one against none; "
                 "draw samples of a fixed size"
             )
-        return super()._release(value, kind, noise, label, sensitivity, multiplier)
+        return super().release(value, kind, noise, label, sensitivity, multiplier)
 
 
 class WithoutReplacementSampler(Sampler):
@@ -218,7 +218,7 @@ class WithoutReplacementSampler(Sampler):
     ) -> Array:
         """`Mechanisms.laplace` on the last draw; sensitivity: ℓ₁, of the value as a function of the m rows."""
         z = laplace_multiplier(sensitivity, epsilon, scale)
-        return self._release(value, ledger.Laplace, LAPLACE, label, sensitivity, z)
+        return self.release(value, ledger.Laplace, LAPLACE, label, sensitivity, z)
 
     def one_row_steps(self, steps: int, d: int, *, noise_multiplier: float) -> tuple[Array, NoiseInBlocks]:
         """Rows (streams, steps), one drawn per step, and the noise of their (d,)-shaped releases; for m = 1.
@@ -228,9 +228,9 @@ class WithoutReplacementSampler(Sampler):
         For runs of 1e5 steps, where a call of `gaussian` costs more than the step.
         """
         if self.m != 1 or self._releases.factor != 1:
-            raise PrivacyError(f"{self._label}: one_row_steps is for replace-one algorithms and m = 1")
+            raise PrivacyError(f"{self.label}: one_row_steps is for replace-one algorithms and m = 1")
         z = float(noise_multiplier)  # in units of the sensitivity, which is a step's own
-        self._releases.record(lambda z: self._event(ledger.Gaussian(z)), z, self._label, (d,), z, z, steps)
+        self._releases.record(lambda z: self._event(ledger.Gaussian(z)), z, self.label, (d,), z, z, steps)
         rows = np.stack(self._releases.sample(lambda g: g.integers(self.n, size=steps), np.zeros(steps, int)))
         std = 0.0 if self._releases.noiseless else z * self._releases.planted
         return rows, NoiseInBlocks(self._releases.noise, d, std)
@@ -251,7 +251,7 @@ class WithReplacementSampler(WithoutReplacementSampler):
 
     def _admit(self, label: str | None) -> None:
         if not self._drawn:
-            raise PrivacyError(f"{label or self._label}: a sampled release needs a draw() before it")
+            raise PrivacyError(f"{label or self.label}: a sampled release needs a draw() before it")
 
     def rule(self, generator: np.random.Generator) -> Array:
         rows = generator.integers(self.n, size=self.m)

@@ -35,6 +35,7 @@ from dpbench.privacy.exact.sums import (
     WEIGHT_BITS,
     CertifiedMinimiser,
     Coordinates,
+    Deferred,
     Eigenvalue,
     Gram,
     Objective,
@@ -127,7 +128,7 @@ class ExactSums(Problem):
     def second_moment(self) -> Any:
         """See `EmpiricalRisk`."""
         moved = outer(self._square, 1)
-        total = self._whole(gram_sum, self._square, None, None, None, ROW_BITS)
+        total = self._whole((1, self.d, self.d), gram_sum, self._square, None, None, None, ROW_BITS)
         return Gram(total, 2.0 ** (-2 * ROW_BITS), moved) / self.n
 
     def data_hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
@@ -145,7 +146,7 @@ class ExactSums(Problem):
         weight = 2**CURVATURE_BITS
         moved = outer(self._square, weight, signed=not self.loss.convex)
         largest = weight * self._square
-        total = self._whole(gram_sum, largest, rows, function, W, ROW_BITS)
+        total = self._whole((1, self.d, self.d), gram_sum, largest, rows, function, W, ROW_BITS)
         return (Gram if self.loss.convex else Sum)(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
 
     def least_eigenvalue(self, gram: Any) -> Eigenvalue:
@@ -165,14 +166,18 @@ class ExactSums(Problem):
         trace = float(self.n * row) * UP
         off = 1.02 * ((self.d + 1) ** 2 + 2) * 2.0**-53 * trace
         step = math.ldexp(1.0, math.frexp(max(off, row * 2.0**-20))[1] - 1)
-        A = gram.integers[0].astype(np.float64)
-        low, high = 0, math.floor(trace / self.d / step) + 2  # the mean of the eigenvalues is below
-        # As many factorisations whatever the matrix is: time tells nothing of it.
-        for _ in range(math.ceil(math.log2(high))):
-            middle = (low + high) // 2
-            low, high = (middle, high) if _positive(A, middle * step) else (low, middle)
+
+        def read() -> Whole:
+            A = gram.integers[0].astype(np.float64)
+            low, high = 0, math.floor(trace / self.d / step) + 2  # the mean of the eigenvalues is below
+            # As many factorisations whatever the matrix is: time tells nothing of it.
+            for _ in range(math.ceil(math.log2(high))):
+                middle = (low + high) // 2
+                low, high = (middle, high) if _positive(A, middle * step) else (low, middle)
+            return np.array([low])
+
         unit = step * gram.unit
-        return Eigenvalue(np.array([low]), unit, (off * gram.unit + unit) * UP, row * gram.unit * UP)
+        return Eigenvalue(Deferred((1,), read), unit, (off * gram.unit + unit) * UP, row * gram.unit * UP)
 
     def hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> NoReturn:
         """Raises PrivacyError: the regularisers' part belongs behind the noise."""
@@ -186,7 +191,7 @@ class ExactSums(Problem):
         most = _most(float(clip[0]) * shares)
         pointwise = functools.partial(_derivative, self.loss.derivative, False, math.inf)
         W = self.margins(W)
-        total = self._whole(clipped_sums, int(most.max()), None, pointwise, W, most)
+        total = self._whole((1, self.d), clipped_sums, int(most.max()), None, pointwise, W, most)
         return Coordinates(total, STEP, most, self.n) / self.n
 
     def coordinate_state(self, W: np.ndarray) -> Any:
@@ -205,12 +210,61 @@ class ExactSums(Problem):
         m-strongly convex function. γ is the `gamma` asked for, or twice what float64 may be off by (`_off`) where that
         is more: a public number in either case. The solver, in float64, is asked for γ/4.
         """
+        near, read = self._near(solve, W, b, ridge, gamma)
+        steps, norms, evaluations = read()
+        near = CertifiedMinimiser(steps, near.unit, near.radius, near.objective)
+        return near, norms, evaluations
+
+    def minimiser(self, solve: Callable[..., Any], b: np.ndarray, ridge: float, gamma: float) -> CertifiedMinimiser:
+        """The same from 0, solved when it is released; PrivacyError then where the solver does not reach γ.
+
+        L₀R/convexity ≤ `FARTHEST` is asked for beforehand: without a term no minimiser is further from 0, and up to
+        there the solver reached γ on every table tried (432). That is evidence and no proof, so a miss ends a check.
+        """
+        near, read = self._near(solve, np.zeros((1, self.d)), b, ridge, gamma)
+        if not near.objective.pull * self.n <= FARTHEST * near.objective.convexity:
+            raise PrivacyError(f"a minimiser of so little convexity may be too far; raise the ridge, got {ridge:g}")
+
+        def steps() -> Whole:
+            near_by, norms, _ = read()
+            if not np.isfinite(norms).all():
+                raise PrivacyError("the solver did not reach its tolerance")
+            return near_by
+
+        return CertifiedMinimiser(Deferred((1, self.d), steps), near.unit, near.radius, near.objective)
+
+    def _near(
+        self, solve: Callable[..., tuple[np.ndarray, ...]], W: np.ndarray, b: np.ndarray, ridge: float, gamma: float
+    ) -> tuple[CertifiedMinimiser, Callable[[], tuple[Whole, np.ndarray, np.ndarray]]]:
+        """(what is public of a minimiser, what solves for (its steps, bounds of the norms, Hessians taken))."""
         tolerance, gamma = gamma, max(gamma, 2 * self._off(FARTHEST))
         if self.loss.outputs > 1 or not built_in(self.loss):
             raise PrivacyError("the error of a minimiser's certificate is not known for this loss")
         convexity = ridge + self.l2
         if not convexity > 0 or self.w2 or not self.loss.convex:
             raise PrivacyError("the minimiser of an objective that is not strongly convex is not covered")
+        radius = gamma / convexity
+        # A power of two far below the radius; rounding to it adds unit·√d/2 at most, which is counted in.
+        unit = math.ldexp(1.0, math.frexp(radius / math.sqrt(self.d))[1] - OUTPUT_BITS)
+        objective = Objective(
+            np.array(b, dtype=float),
+            convexity,
+            self.lipschitz / self.n,
+            self.smoothness / (self.n * convexity),
+            self.loss.logistic,
+        )
+        radius = (radius + unit * math.sqrt(self.d) / 2) * UP
+
+        def read() -> tuple[Whole, np.ndarray, np.ndarray]:
+            steps, norms, evaluations = self._solved(solve, W, b, ridge, gamma, unit)
+            return steps, np.where(norms <= gamma, np.minimum(norms, tolerance), np.inf), evaluations  # reached or not
+
+        return CertifiedMinimiser(np.zeros((1, self.d), dtype=np.int64), unit, radius, objective), read
+
+    def _solved(
+        self, solve: Any, W: np.ndarray, b: np.ndarray, ridge: float, gamma: float, unit: float
+    ) -> tuple[Whole, np.ndarray, np.ndarray]:
+        """(the point found, in steps of `unit`; a bound on the norm of its gradient; Hessians taken)."""
         real = self.real
         # The norm that the solver states is not taken: below it is computed anew, with float64's error added.
         W, _, evaluations = solve(real, W, b, ridge, gamma / 4, **({"steady": True} if self.steady else {}))
@@ -219,23 +273,12 @@ class ExactSums(Problem):
         norms = np.linalg.norm(least_subgradient(G + public, W, self.l1), axis=1)
         size = self.loss.lipschitz * self.row_bound + np.linalg.norm(W, axis=1) * (ridge + self.objective_smoothness)
         norms = (norms + 8 * 2.0**-53 * (size + np.linalg.norm(b, axis=1))) * UP + self._off(float(np.linalg.norm(W)))
-        radius = gamma / convexity
-        # A power of two far below the radius; rounding to it adds unit·√d/2 at most, which `near` counts in.
-        unit = math.ldexp(1.0, math.frexp(radius / math.sqrt(self.d))[1] - OUTPUT_BITS)
         steps = np.rint(np.where(np.isfinite(W), W, 0.0) / unit)
         # A point so far off is none that the solver should return; the run is then refused.
         if not (np.abs(steps) < 2.0**52).all():
             norms = np.full_like(norms, np.inf)  # too far for the grid: not reached
             steps = np.zeros_like(steps)
-        objective = Objective(
-            np.array(b, dtype=float),
-            convexity,
-            self.lipschitz / self.n,
-            self.smoothness / (self.n * convexity),
-            self.loss.logistic,
-        )
-        near = CertifiedMinimiser(steps.astype(np.int64), unit, (radius + unit * math.sqrt(self.d) / 2) * UP, objective)
-        return near, np.where(norms <= gamma, np.minimum(norms, tolerance), np.inf), evaluations  # reached or not
+        return steps.astype(np.int64), norms, evaluations
 
     @property
     def real(self) -> Problem:
@@ -287,26 +330,32 @@ class ExactSums(Problem):
             raise PrivacyError("a bound on the rows' weights is below the grid's step of 2**-16")
         W = self.margins(W)
         largest, bits = math.isqrt(square) * math.isqrt(self._square), ROW_BITS + WEIGHT_BITS
-        total = self._whole(weighted_sum, largest, rows, function, W, bits).reshape(1, self.d)
+        total = self._whole((1, self.d), weighted_sum, largest, rows, function, W, bits)
         return Sum(total, 2.0**-bits, weighted(self._square, square, l1), within=float(self.n * largest) * UP)
 
     def _whole(
         self,
+        shape: tuple[int, ...],
         function: Callable[..., Whole],
         largest: int,
         chosen: np.ndarray | None,
         *arguments: Any,
-    ) -> Whole:
+    ) -> Deferred:
         """function(rows, room, *arguments, chosen) of the rows, wherever they lie. largest: of a row's part."""
         if self.n * largest > LARGEST:
             raise PrivacyError(f"{self.n:,} rows with parts of up to {largest:g} do not fit 64 bits; give fewer rows")
         room = MANTISSA // largest
         if not room:
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
-        if isinstance(self._rows, Shards):
-            return np.asarray(self._rows.total("whole", (function, room, *arguments), chosen))
-        total: Whole = self._rows.whole(function, room, *arguments, chosen)
-        return total
+
+        def read() -> Whole:
+            if isinstance(self._rows, Shards):
+                total = np.asarray(self._rows.total("whole", (function, room, *arguments), chosen))
+            else:
+                total = self._rows.whole(function, room, *arguments, chosen)
+            return total.reshape(shape)
+
+        return Deferred(shape, read)
 
 
 class ExactProblem(SubstitutedRows, ExactSums):
@@ -347,7 +396,8 @@ class ExactState:
     def __init__(self, problem: ExactSums, W: np.ndarray) -> None:
         self._problem, self._w = problem, W[0].copy()
         self._follower = ShardState(problem._rows.each) if isinstance(problem._rows, Shards) else None  # noqa: SLF001
-        self._settle()
+        self._moves: list[tuple[int, float]] = []
+        self._made, self._settled = 0, False
 
     def _settle(self) -> None:
         """A grid for up to twice ‖w‖ (1 at least), and the margins on it."""
@@ -360,24 +410,45 @@ class ExactState:
             self._follower.renew()
         else:
             self._margins = Margins(problem._even_columns, self._on_grid)  # noqa: SLF001
+        self._settled = True
 
     def derivative(self, j: int, threshold: np.ndarray) -> Sum:
-        """(1,) mean over the rows of clip(r_i x_ij, ±threshold), r_i = ℓ'_i rounded; threshold (1,)."""
-        most = int(_most(threshold)[0])
-        problem, loss = self._problem, self._problem.loss
+        """(1,) mean over the rows of clip(r_i x_ij, ±threshold), r_i = ℓ'_i rounded; threshold (1,).
+
+        The rows are read when it is released, which has to be before the model moves further.
+        """
+        most, moves = int(_most(threshold)[0]), len(self._moves)
+        problem = self._problem
         if problem.n * most > LARGEST:
             raise PrivacyError(f"{problem.n:,} rows clipped at {threshold[0]:g} do not fit 64 bits; clip more")
-        if self._follower:
-            of = loss, problem.even_shares, self._on_grid
-            total = self._follower.ask(_margins_of, of, "derivative", loss.derivative, j, most)
-        else:
-            total = self._margins.derivative(loss.derivative, j, most)
+
+        def read() -> Whole:
+            if self._made > moves:
+                raise PrivacyError("a derivative is of a model that has moved since; take it anew")
+            self._make(moves)
+            loss = problem.loss
+            if self._follower:
+                of = loss, problem.even_shares, self._on_grid
+                return np.asarray(self._follower.ask(_margins_of, of, "derivative", loss.derivative, j, most))
+            return np.asarray(self._margins.derivative(loss.derivative, j, most))
+
         moved = RowSensitivity(most**2, 4 * most**2, most)
-        return Sum(np.asarray(total), STEP, moved, within=float(problem.n * most) * UP) / problem.n
+        return Sum(Deferred((1,), read), STEP, moved, within=float(problem.n * most) * UP) / problem.n
 
     def move(self, j: int, change: np.ndarray) -> None:
         """Coordinate j has changed by `change` (1,)."""
-        self._w[j] += change[0]
+        self._moves.append((j, float(change[0])))
+
+    def _make(self, moves: int) -> None:
+        """Bring the margins to the model after so many moves."""
+        if not self._settled:
+            self._settle()
+        for j, change in self._moves[self._made : moves]:
+            self._move(j, change)
+        self._made = moves
+
+    def _move(self, j: int, change: float) -> None:
+        self._w[j] += change
         # The grid was chosen for a norm: once w has outgrown it, margins would no longer be exact.
         if not np.linalg.norm(self._w) <= self._longest:
             self._settle()

@@ -25,6 +25,7 @@ from dpbench.errors import Defect, PrivacyError, UserError, positive
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.check import Guarantee, check, guarantee
 from dpbench.privacy.disclosure import undeclared
+from dpbench.privacy.exact.release import ExactMechanisms
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import stream
@@ -33,6 +34,7 @@ from dpbench.problems.shards import NeedsAllRows
 from dpbench.run.job import Job, check_delta, delta_value
 from dpbench.run.outcomes import StatusName
 from dpbench.run.row import FILLED
+from dpbench.serving.method import ServedMethod
 
 T = TypeVar("T")
 
@@ -152,8 +154,9 @@ class BoundRun:
     seeds: tuple[int, ...] = ()
     planted: float = 1.0
 
-    def mechanisms(self, kind: type[Mechanisms] = Mechanisms, *, noiseless: bool = False) -> Mechanisms:
-        """What all replicates release through, each by noise of its own key."""
+    def mechanisms(self, kind: type[Mechanisms] | None = None, *, noiseless: bool = False) -> Mechanisms:
+        """What all replicates release through, each by noise of its own key; a served method's by the system's."""
+        kind = kind or (ExactMechanisms if isinstance(self.algorithm, ServedMethod) else Mechanisms)
         budget = self.budgets[0] if len(set(self.budgets)) == 1 else Budgets(tuple(self.budgets))
         declared = self.algorithm.declared(budget.relation)
         found = kind(self.keys, budget, noiseless=noiseless, declared=declared, planted=self.planted)
@@ -191,7 +194,7 @@ class BoundRun:
         return outcome if isinstance(outcome, RunResult) else RunResult(outcome)
 
     def run(
-        self, *, traced: bool = False, noiseless: bool = False, mechanisms_class: type[Mechanisms] = Mechanisms
+        self, *, traced: bool = False, noiseless: bool = False, mechanisms_class: type[Mechanisms] | None = None
     ) -> BatchRun:
         """All replicates together, each drawing its noise from its own key alone."""
         algorithm, problem, k = self.algorithm, self.problem, len(self.settings)

@@ -45,6 +45,8 @@ from dpbench.run.bind import BatchRun, BoundRun, Build, ObjectiveTrace, bind, bi
 from dpbench.run.job import Job
 from dpbench.run.row import RUNS, Point, Row
 from dpbench.run.store import Store
+from dpbench.serving.method import ServedMethod
+from dpbench.serving.process import isolation
 from dpbench.version import DISTRIBUTION, __version__
 
 
@@ -237,7 +239,16 @@ def describe(job: Job, settings: BaseSettings) -> Row:
         code_version=code_version(),
         environment=environment(),
         counts_public=algorithms.get(job.algorithm).public(settings),
+        code=code_of(job, settings),
     )
+
+
+def code_of(job: Job, settings: BaseSettings) -> str:
+    """Where the method's code comes from, and whether it ran where the rows are."""
+    if isinstance(algorithms.get(job.algorithm), ServedMethod):
+        return isolation()
+    foreign = algorithms.not_ours(job.algorithm, msgspec.structs.asdict(settings))
+    return "built in" if foreign is None else "foreign code, trusted"
 
 
 def failed_row(job: Job, error: BaseException) -> Row:

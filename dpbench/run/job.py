@@ -18,6 +18,7 @@ from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
 from dpbench.errors import UserError, positive
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import catalogue, losses
+from dpbench.serving.method import ServedMethod
 
 JSON = msgspec.json.Encoder(order="deterministic")
 
@@ -147,6 +148,7 @@ def identity(job: Job) -> dict[str, Any]:
         **({"revision": revision} if (revision := algorithm.revisions.get(job.accounting, 1)) > 1 else {}),
         **({"source": job.source} if job.source else {}),
         **({"relation": job.relation} if job.relation else {}),
+        **({"served": True} if isinstance(algorithm, ServedMethod) else {}),
         **({"sweep": job.axes} if job.sweep else {}),
         **({"planted": job.planted} if job.planted != 1 else {}),
     }

@@ -53,6 +53,9 @@ class Row(msgspec.Struct, kw_only=True):
     private: bool | None = None
     planted: float | None = None  # what the noise was multiplied by on purpose, None for 1
     counts_public: str | None = None  # what the run took from the data beside n, "" for nothing
+    code: str | None = (
+        None  # "built in", "served", "served, not isolated" or "foreign code, trusted"; None before it was kept
+    )
     timed: int | None = None
     iterations: int | None = None
     gradient_evaluations: int | None = None

@@ -18,6 +18,7 @@ def by_setting(rows: pd.DataFrame) -> pd.DataFrame:
         realised=("epsilon_realised", "median"),
         objective=("objective", "mean"),
         checked=("checked_by", "first"),
+        code=("code", "first"),
     )
     return summarise(rows).join(spent, on=cell)
 
@@ -37,6 +38,7 @@ def by_problem(rows: pd.DataFrame) -> pd.DataFrame:
         seconds=("seconds", "median"),
         planned=("epsilon_planned", "max"),
         private=("private", "all"),
+        code=("code", "first"),
     )
 
 

@@ -32,7 +32,7 @@ import pandas as pd
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms import rules
-from dpbench.archive import sandbox
+from dpbench.archive import harness
 from dpbench.archive.content import ReleaseCount, Submission, composition_of
 from dpbench.archive.harness import Task, Tasks, run_task
 from dpbench.errors import NotAtHand, PrivacyError, UserError
@@ -46,6 +46,7 @@ from dpbench.problems import Problem, build, catalogue
 from dpbench.problems.optimum import NoOptimum
 from dpbench.run.job import delta_value
 from dpbench.run.row import Row
+from dpbench.serving import sandbox
 
 ROWS = (0.6, 0.9)  # the share of the rows that a copy has
 FLIPPED = (0.0, 0.03)  # of a binary target's labels
@@ -187,14 +188,14 @@ def replay(
     judge: Judge,
     seed: bytes,
     *,
-    run: sandbox.Runs = sandbox.frames,
+    run: harness.Runs = harness.frames,
     notify: Callable[[str], None] = lambda _: None,
 ) -> ReceiverRuns:
     """Run a submission's method again, on all of its cells, on private copies, and for an audit.
 
     run: what runs the tasks in a folder; for tests. seed: of the private copies.
     """
-    if run is sandbox.frames and sandbox.at_hand() is None:
+    if run is harness.frames and sandbox.at_hand() is None:
         return ReceiverRuns(why=f"not re-run: {sandbox.NONE}; install bubblewrap")
     cells = _cells(submission)
     away = sorted({at[0] for at in cells if not datasets.available(catalogue.recipe_of(at[0]).dataset)})
@@ -297,7 +298,7 @@ def _neighbours(copies: list[SandboxTask], judge: Judge) -> Iterable[SandboxTask
             yield SandboxTask(task, problem, what, base.of, start)
 
 
-def _run(submission: Submission, planned: list[SandboxTask], run: sandbox.Runs) -> dict[int, sandbox.TaskResult]:
+def _run(submission: Submission, planned: list[SandboxTask], run: harness.Runs) -> dict[int, harness.TaskResult]:
     with tempfile.TemporaryDirectory(prefix="dpbench-rerun-") as home:
         folder = Path(home) / "given"
         folder.mkdir()
@@ -315,7 +316,7 @@ def _run(submission: Submission, planned: list[SandboxTask], run: sandbox.Runs) 
         return {frame.task: frame for frame in run(folder, sandbox.Limits(SECONDS, 2 * SECONDS))}
 
 
-def _whole(planned: list[SandboxTask], frames: dict[int, sandbox.TaskResult]) -> list[str]:
+def _whole(planned: list[SandboxTask], frames: dict[int, harness.TaskResult]) -> list[str]:
     """What is missing of what was asked for."""
     missing = [one for one in planned if one.task.task not in frames]
     if missing:
@@ -336,7 +337,7 @@ def _where(one: SandboxTask) -> str:
     return f"{kind}{name} at ε = {epsilon:g}"
 
 
-def _objectives(one: SandboxTask, frame: sandbox.TaskResult) -> np.ndarray:
+def _objectives(one: SandboxTask, frame: harness.TaskResult) -> np.ndarray:
     """(k,) objectives of the iterates that came back, computed here; infinite where one is no number."""
     W = np.frombuffer(frame.W).reshape(one.start.shape)
     sane = np.isfinite(W).all(axis=1) & (np.abs(W).max(axis=1, initial=0.0) < 1e100)
@@ -347,7 +348,7 @@ def _objectives(one: SandboxTask, frame: sandbox.TaskResult) -> np.ndarray:
 
 def _judge_cells(
     planned: list[SandboxTask],
-    frames: dict[int, sandbox.TaskResult],
+    frames: dict[int, harness.TaskResult],
     cells: dict[tuple[str, float], ReplayedCell],
     result: ReceiverRuns,
 ) -> None:
@@ -380,7 +381,7 @@ def _judge_cells(
             result.rows.append(made)
 
 
-def _ledger(where: str, frame: sandbox.TaskResult, cell: ReplayedCell, row: Any) -> list[str]:
+def _ledger(where: str, frame: harness.TaskResult, cell: ReplayedCell, row: Any) -> list[str]:
     """Whether the run made here planned to release what the archive's ledger has, and within ε."""
     try:
         here = composition_of(msgspec.convert(frame.releases, list[ReleaseCount]))
@@ -416,7 +417,7 @@ def beats_replay(stated: np.ndarray, replayed: np.ndarray) -> bool:
     return bool(gap > LUCK * standard_error and gap > 0.1 * abs(replayed.mean()))
 
 
-def _judge_copies(planned: list[SandboxTask], frames: dict[int, sandbox.TaskResult], result: ReceiverRuns) -> None:
+def _judge_copies(planned: list[SandboxTask], frames: dict[int, harness.TaskResult], result: ReceiverRuns) -> None:
     """Whether the method is worse on copies that nobody has seen than on the problems, beyond what the default is."""
     by_cell = {one.of: one for one in planned if one.what == "cell"}
     gaps = []
@@ -473,7 +474,7 @@ def worse_on_copies(gaps: np.ndarray) -> bool:
 
 
 def _judge_neighbours(
-    planned: list[SandboxTask], frames: dict[int, sandbox.TaskResult], judge: Judge, result: ReceiverRuns
+    planned: list[SandboxTask], frames: dict[int, harness.TaskResult], judge: Judge, result: ReceiverRuns
 ) -> None:
     """The receiver's audit: are the iterates of two neighbours more distinguishable than ε allows?"""
     worlds: dict[str, np.ndarray] = {}

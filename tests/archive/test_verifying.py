@@ -14,7 +14,7 @@ from click.testing import CliRunner
 
 import dpbench
 from dpbench import experiments
-from dpbench.archive import compared, content, harness, sandbox, verifying, zipped
+from dpbench.archive import compared, content, harness, verifying, zipped
 from dpbench.cli.board import verify as command
 from dpbench.errors import UserError
 from dpbench.run.job import Keys
@@ -117,7 +117,7 @@ def here(folder, limits):
         harness.serve(folder, pipe)
     pipe.seek(0)
     while size := int.from_bytes(pipe.read(4), "big"):
-        yield msgspec.msgpack.decode(pipe.read(size), type=sandbox.TaskResult)
+        yield msgspec.msgpack.decode(pipe.read(size), type=harness.TaskResult)
 
 
 def altered(path, out, **members):

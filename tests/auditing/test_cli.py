@@ -68,7 +68,7 @@ def test_too_few_runs_for_the_claim_say_how_many_could(call):
 
 def test_neighbours_that_were_searched_are_named(call, tmp_path):
     (tmp_path / "mine.py").write_text(MEAN)
-    out = call("--algo", "mine.py:Mean", "--eps", 4, "--runs", 100)[1]
+    out = call("--algo", "mine.py:Mean", "--eps", 4, "--runs", 100, "--in-process")[1]
     assert "neighbours that were searched: " in out
     assert "or its opposite" in out
 

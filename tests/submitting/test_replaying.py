@@ -4,16 +4,19 @@ import io
 import json
 import time
 
+import msgspec
 import numpy as np
 import pytest
 
 import dpbench
-from dpbench.archive import harness, sandbox
+from dpbench.archive import harness
 from dpbench.problems import build
+from dpbench.serving import sandbox
 from dpbench.submitting import checking, making, replaying
 from tests.submitting.archives import doctored, made, rows
 
 CODE = """
+import msgspec
 import numpy as np
 from dpbench.algorithms.base import Algorithm, BaseSettings, Count, Disclosure, Needs
 
@@ -55,7 +58,7 @@ def here(folder, limits):
     harness.serve(folder, pipe)
     pipe.seek(0)
     while size := int.from_bytes(pipe.read(4), "big"):
-        yield sandbox.msgspec.msgpack.decode(pipe.read(size), type=sandbox.TaskResult)
+        yield msgspec.msgpack.decode(pipe.read(size), type=harness.TaskResult)
 
 
 def judge():
@@ -157,26 +160,26 @@ def test_code_that_ends_early_or_sends_nonsense_proves_nothing(honest):
 
     def short(folder, limits):
         for frame in here(folder, limits):
-            yield sandbox.msgspec.structs.replace(frame, W=frame.W[:8])
+            yield msgspec.structs.replace(frame, W=frame.W[:8])
 
     assert "not as many iterates as runs" in rerun(honest, short).problems[0]
 
     def nothing(folder, limits):
         for frame in here(folder, limits):
-            yield sandbox.msgspec.structs.replace(frame, W=np.full(len(frame.W) // 8, np.nan).tobytes())
+            yield msgspec.structs.replace(frame, W=np.full(len(frame.W) // 8, np.nan).tobytes())
 
     assert not rerun(honest, nothing).placed
 
     def unledgered(folder, limits):
         for frame in here(folder, limits):
-            yield sandbox.msgspec.structs.replace(frame, releases=[])
+            yield msgspec.structs.replace(frame, releases=[])
 
     assert "composes to ε" in rerun(honest, unledgered).problems[0] or "ledger" in rerun(honest, unledgered).problems[0]
 
 
 def test_without_a_sandbox_it_is_not_re_run(honest, monkeypatch):
     monkeypatch.setattr(sandbox, "at_hand", lambda: None)
-    found = rerun(honest, sandbox.frames)
+    found = rerun(honest, harness.frames)
     assert found.sound
     assert not found.placed
     assert found.unchecked == ["not re-run: no sandbox (bubblewrap) works here; install bubblewrap"]
@@ -207,7 +210,7 @@ def given(folder, code):
     np.savez(folder / "a.npz", X=np.eye(3), y=np.array([1.0, -1, 1]), start=np.zeros((1, 3)))
     task = harness.Task(task=7, data="a.npz", loss="logistic", l1=0.0, l2=0.0, epsilon=1.0, delta=1e-6,
                         accounting="tight", relation="replace-one", keys=["a"])  # fmt: skip
-    (folder / "tasks.json").write_bytes(sandbox.msgspec.json.encode(harness.Tasks("X", [task])))
+    (folder / "tasks.json").write_bytes(msgspec.json.encode(harness.Tasks("X", [task])))
     return folder
 
 
@@ -219,7 +222,7 @@ def test_the_sandbox_has_no_network_no_environment_and_nothing_to_write(tmp_path
     outside.write_text("x")
     monkeypatch.syspath_prepend(tmp_path)  # as the folder is from which python -m dpbench is called
     folder = given(tmp_path / "given", INSIDE.replace("{outside}", str(outside)))
-    (frame,) = sandbox.frames(folder, sandbox.Limits(60, 120))
+    (frame,) = harness.frames(folder, sandbox.Limits(60, 120))
     assert frame.task == 7
     assert "'OSError', ['HOME'], False, 'OSError'" in frame.error.replace("ConnectionRefusedError", "OSError")
 
@@ -258,7 +261,7 @@ def test_frames_come_over_a_descriptor_and_nothing_that_is_printed_is_read(
     instead_of_bubblewrap('exec "$@"')
     monkeypatch.setenv("SECRET", "told")
     code = "import os\nprint('x' * 70_000)\nos.system('echo forged')\nraise RuntimeError(os.environ.get('SECRET'))"
-    (frame,) = sandbox.frames(given(tmp_path / "given", code), sandbox.Limits(60, 120))
+    (frame,) = harness.frames(given(tmp_path / "given", code), sandbox.Limits(60, 120))
     assert frame.task == 7
     assert frame.error.endswith("RuntimeError: None")
 
@@ -266,7 +269,7 @@ def test_frames_come_over_a_descriptor_and_nothing_that_is_printed_is_read(
 def test_what_hangs_is_ended_and_what_does_not_work_is_no_sandbox(tmp_path, instead_of_bubblewrap):
     instead_of_bubblewrap('[ "$1" = true ] || exec sleep 60')
     began = time.monotonic()
-    assert list(sandbox.frames(tmp_path, sandbox.Limits(1, 1))) == []
+    assert list(harness.frames(tmp_path, sandbox.Limits(1, 1))) == []
     assert time.monotonic() - began < 30
     instead_of_bubblewrap("exit 1")
     assert sandbox.at_hand() is None

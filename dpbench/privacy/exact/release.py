@@ -48,7 +48,7 @@ others' rows, and at what was released, both compute the same. What is shown of 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -113,18 +113,19 @@ class ExactCorrelated:
             raise PrivacyError(
                 f"{self._label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
             )
-        T, units, grid = self._releases.on_steps(value, NORMAL, self._sensitivity, self._label)
+        shift, units, grid = self._releases.on_steps(value, NORMAL, self._sensitivity, self._label)
         scale = 2.0**COEFFICIENT_BITS * units * self._rows * self._multiplier * UP
         if not 0 < scale <= sampling.LARGEST:
             raise PrivacyError(f"{self._label}: noise of {scale:g} steps cannot be drawn exactly; take fewer rounds")
         std = scale * grid * 2.0**-COEFFICIENT_BITS
         self.t += 1
         if self.t == 1:
-            z, shape = self._multiplier, T.shape[1:]
+            z, shape = self._multiplier, value.shape[1:]
             self._first, self._steps = self._releases.record(Gaussian, z, self._label, shape, std, z), (units, grid)
         # Rounds are mixed as integers, which mean the same on one grid alone.
         elif (units, grid) != self._steps:
             raise PrivacyError(f"{self._label}: the sums of all rounds must have one unit and one sensitivity")
+        T = _shifted(value, shift)
         self._whole = [np.clip(T, -FURTHEST, FURTHEST), *self._whole][: len(self._weights)]
         weights = self._weights[1:] * 2.0**-COEFFICIENT_BITS
         mix = [(self.t - j, float(c)) for j, c in enumerate(weights, 1) if j < self.t]
@@ -203,12 +204,13 @@ class ExactReleases(Releases):
                 f"{label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
             )
         z = _one(multiplier)
-        T, units, grid = self.on_steps(value, noise, sensitivity, label, replaced, event(z))
+        shift, units, grid = self.on_steps(value, noise, sensitivity, label, replaced, event(z))
         scale = units * z * UP
         if not (0 < scale <= sampling.LARGEST):
             raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
         declared = _one(self.scaled_sensitivity(sensitivity, replaced))
-        first = self.record(event, z, label, T.shape[1:], scale * grid, scale * grid / declared, count)
+        first = self.record(event, z, label, value.shape[1:], scale * grid, scale * grid / declared, count)
+        T = _shifted(value, shift)  # here, not before, the rows are read
         offset = value.offset if isinstance(value, Sum) else 0.0
 
         def release() -> Array:
@@ -226,9 +228,12 @@ class ExactReleases(Releases):
         label: str,
         replaced: Scalars | None = None,
         event: Release | None = None,
-    ) -> tuple[NDArray[np.int64], float, float]:
-        """(T, how far neighbours are apart at most, in units of T and in the norm of `noise`, that unit): see above."""
-        declared, entries = _one(self.scaled_sensitivity(sensitivity, replaced)), math.prod(value.integers.shape[1:])
+    ) -> tuple[int, float, float]:
+        """(s, how far neighbours are apart at most, in units of T and in the norm of `noise`, that unit): see above.
+
+        From public numbers: no row is read.
+        """
+        declared, entries = _one(self.scaled_sensitivity(sensitivity, replaced)), math.prod(value.shape[1:])
         if not 0 <= declared < math.inf:
             raise PrivacyError(f"{label}: sensitivity must be a number >= 0, got {declared:g}")
         if isinstance(value, Ideal):
@@ -255,8 +260,7 @@ class ExactReleases(Releases):
         units = max(declared, proved) / value.unit * UP  # Δ in units of the integers
         # As coarse as a FINER share of the sensitivity allows: coarser steps need fewer random bits.
         shift = max(0, math.floor(math.log2(units * FINER / added)))
-        T = np.clip((value.integers + ((1 << shift) >> 1)) >> shift, -WITHIN, WITHIN)
-        return T, math.ldexp(units, -shift) + (added if shift else 0.0), math.ldexp(value.unit, shift)
+        return shift, math.ldexp(units, -shift) + (added if shift else 0.0), math.ldexp(value.unit, shift)
 
     def term(self, d: int, noise: Noise, event: Event, multiplier: float, label: str, *, sensitivity: Scalars) -> Array:
         """See `Releases.term`; the minimiser whose solver has it may be released as what `event` says, once."""
@@ -301,11 +305,13 @@ class ExactReleases(Releases):
             raise PrivacyError(f"{label}: chosen by numbers of float64, which arithmetic='bytes' does not cover")
         one_choice(values, label)
         declared = _one(self.scaled_sensitivity(sensitivity))
-        T, units, grid = self._compared(values, score, declared, label)
+        units, grid, compared = self._compared(values, score, declared, label)
         scale = 2 * units / epsilon * UP
         if not scale <= sampling.LARGEST:
             raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
-        self.record(event, epsilon, label, T.shape[1:], scale * grid, scale * grid / declared)
+        width = score.function(np.zeros(values.shape)).shape[1:]
+        self.record(event, epsilon, label, width, scale * grid, scale * grid / declared)
+        T = compared()
         sized = np.abs if kind == "argmax of magnitudes" else np.asarray
 
         def release() -> Array:
@@ -319,8 +325,8 @@ class ExactReleases(Releases):
 
     def _compared(
         self, values: Sum, score: Score, declared: float, label: str
-    ) -> tuple[NDArray[np.int64], float, float]:
-        """(scores (1, p) as integers, how many of them a neighbour moves each by at most, their unit)."""
+    ) -> tuple[float, float, Callable[[], NDArray[np.int64]]]:
+        """(how many units a neighbour moves each score by at most, the unit, what computes the scores (1, p))."""
         each = values.each(self.relation) * values.unit  # a number, or (d,)
         public = np.broadcast_to(np.asarray(values.offset, dtype=float), values.shape)
         sizes = np.abs(public)[0] + values.within * values.unit
@@ -333,8 +339,12 @@ class ExactReleases(Releases):
             raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, a score moves by up to {tried:g}")
         moved = (declared * (1 + 2 * rounding) + 2 * off) * UP
         grid = math.ldexp(1.0, math.floor(math.log2(moved * FINER)))
-        scores = one_choice(score.function(values.integers * values.unit + public), label) / grid
-        return np.rint(np.clip(scores, -COMPARED, COMPARED)).astype(np.int64), moved / grid * UP + 1, grid
+
+        def compared() -> NDArray[np.int64]:
+            scores = one_choice(score.function(values.integers * values.unit + public), label) / grid
+            return np.asarray(np.rint(np.clip(scores, -COMPARED, COMPARED)), dtype=np.int64)
+
+        return moved / grid * UP + 1, grid, compared
 
     def _rounded(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
         if noise is LAPLACE:
@@ -449,6 +459,11 @@ class SeededMechanisms(ExactMechanisms):
     """The same with bits from the key: no release."""
 
     seam = SeededReleases
+
+
+def _shifted(value: Sum | Ideal, shift: int) -> NDArray[np.int64]:
+    """T: the integers on the grid of what is released."""
+    return np.asarray(np.clip((value.integers + ((1 << shift) >> 1)) >> shift, -WITHIN, WITHIN))
 
 
 def _added(noise: Noise, entries: int) -> float:

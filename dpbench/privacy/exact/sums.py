@@ -7,9 +7,10 @@ distance is at most an integer (`RowSensitivity`), by the grids, the bound on a 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,18 +48,60 @@ class RowSensitivity(NamedTuple):
         return self.l1 * relation.rows * UP
 
 
-class Sum:
+class Deferred:
+    """Integers of `shape` that `read` computes from the rows when they are first asked for: after the ledger has them.
+
+    So whether a release is refused is decided by public numbers, before any row is read.
+    """
+
+    def __init__(self, shape: tuple[int, ...], read: Callable[[], NDArray[np.int64]]) -> None:
+        self.shape, self._read = shape, read
+
+    @functools.cached_property
+    def integers(self) -> NDArray[np.int64]:
+        return self._read()
+
+
+Integers: TypeAlias = NDArray[np.int64] | Deferred
+
+
+class _Released:
+    """Integers (1, …) that only a release may look at; the shape is public."""
+
+    __array_ufunc__ = None  # so that `array + Sum` asks the Sum
+
+    def __init__(self, integers: Integers) -> None:
+        self._integers = integers
+
+    @property
+    def integers(self) -> NDArray[np.int64]:
+        """Computed from the rows when they are first asked for."""
+        return self._integers.integers if isinstance(self._integers, Deferred) else self._integers
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(1, …), that of the integers."""
+        return self._integers.shape
+
+    def __array__(self, *_: Any, **__: Any) -> NoReturn:
+        raise PrivacyError("what is computed from the rows may not be read before noise is added")
+
+    def __array_function__(
+        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        return one_replicate(function, args, kwargs)
+
+
+class Sum(_Released):
     """unit · `integers` + `offset`: one replicate's sum, (1, …), times a public number, plus a public array.
 
     Algorithms may multiply and divide it by public numbers and add public arrays; every other use of it raises, so
     nothing but `release.ExactReleases` can turn it into numbers. within: a public bound on the integers' sizes.
     """
 
-    __array_ufunc__ = None  # so that `array + Sum` asks the Sum
-
     def __init__(
         self,
-        integers: NDArray[np.int64],
+        integers: Integers,
         unit: float,
         moved: RowSensitivity,
         offset: Any = 0.0,
@@ -69,64 +112,50 @@ class Sum:
             raise PrivacyError(f"a sum's unit must be positive and within 2**900 either way, got {unit:g}")
         if moved.l1 is not None and moved.l1 < 0:
             raise PrivacyError("a row's part of a sum cannot have a negative size")
-        self.integers, self.unit, self.moved, self.offset, self.within = integers, unit, moved, offset, within
+        super().__init__(integers)
+        self.unit, self.moved, self.offset, self.within = unit, moved, offset, within
 
     def each(self, relation: Relation) -> Any:
         """How far a neighbour moves any one entry, in units of the integers: a number, or one per entry."""
         return self.moved.l2(relation)
 
-    def _like(self, unit: float, offset: Any) -> Sum:
+    def like(self, unit: float, offset: Any) -> Sum:
         """The same integers in another unit and with another public part."""
-        return Sum(self.integers, unit, self.moved, offset, within=self.within)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """(1, …), that of the integers."""
-        return self.integers.shape
+        return Sum(self._integers, unit, self.moved, offset, within=self.within)
 
     def __mul__(self, factor: float) -> Sum:
         factor = _number(factor)
-        return self._like(self.unit * factor, self.offset * factor)
+        return self.like(self.unit * factor, self.offset * factor)
 
     __rmul__ = __mul__
 
     def __truediv__(self, divisor: float) -> Sum:
         divisor = _number(divisor)
-        return self._like(self.unit / divisor, self.offset / divisor)
+        return self.like(self.unit / divisor, self.offset / divisor)
 
     def __add__(self, public: Any) -> Sum:
         if isinstance(public, Sum):
             # Their two rows may move them in any directions: the sensitivity of the whole would have to be proved anew.
             raise PrivacyError("two sums over the rows may not be added before noise: their distances are apart")
-        return self._like(self.unit, self.offset + np.asarray(public, dtype=float))
+        return self.like(self.unit, self.offset + np.asarray(public, dtype=float))
 
     __radd__ = __add__
 
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise PrivacyError("a sum over the rows may not be read before noise is added")
-
     def __getitem__(self, _: Any) -> NoReturn:
         raise PrivacyError("a sum over the rows may not be read before noise is added")
-
-    def __array_function__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        return _together(function, args, kwargs)
 
 
 class Gram(Sum):
     """A sum whose every row adds a positive semidefinite matrix, so that its eigenvalues move one way with a row."""
 
-    def _like(self, unit: float, offset: Any) -> Sum:
-        return Gram(self.integers, unit, self.moved, offset, within=self.within)
+    def like(self, unit: float, offset: Any) -> Sum:
+        return Gram(self._integers, unit, self.moved, offset, within=self.within)
 
 
 class Coordinates(Sum):
     """A sum (1, d) over n rows, each of which adds at most `most`[j] to entry j, in units of the integers."""
 
-    def __init__(
-        self, integers: NDArray[np.int64], unit: float, most: NDArray[np.int64], n: int, offset: Any = 0.0
-    ) -> None:
+    def __init__(self, integers: Integers, unit: float, most: NDArray[np.int64], n: int, offset: Any = 0.0) -> None:
         bounds = [int(one) for one in most]
         squares = sum(one**2 for one in bounds)
         super().__init__(
@@ -138,17 +167,18 @@ class Coordinates(Sum):
         """See `Sum.each`: (d,)."""
         return self.most * relation.rows * UP
 
-    def _like(self, unit: float, offset: Any) -> Sum:
-        return Coordinates(self.integers, unit, self.most, self.n, offset)
+    def like(self, unit: float, offset: Any) -> Sum:
+        return Coordinates(self._integers, unit, self.most, self.n, offset)
 
     def __getitem__(self, place: Any) -> Any:
         """[:, columns] of public columns, all or some, or [[0], [j]], the one entry j, (1,)."""
         rows, columns = place
-        offset = np.broadcast_to(self.offset, self.integers.shape)[place]
+        offset = np.broadcast_to(self.offset, self.shape)[place]
+        chosen = Deferred(offset.shape, lambda: self.integers[place])
         if isinstance(rows, slice):
-            return Coordinates(self.integers[place], self.unit, self.most[columns], self.n, offset)
+            return Coordinates(chosen, self.unit, self.most[columns], self.n, offset)
         one = int(self.most[int(np.ravel(columns)[0])])
-        return Sum(self.integers[place], self.unit, RowSensitivity(one**2, 4 * one**2, one), offset)
+        return Sum(chosen, self.unit, RowSensitivity(one**2, 4 * one**2, one), offset)
 
 
 class Objective(NamedTuple):
@@ -165,26 +195,16 @@ class Objective(NamedTuple):
     logistic: bool
 
 
-class Ideal:
+class Ideal(_Released):
     """`integers` · unit: one replicate's vector (1, …), in ℓ₂ norm within `radius` of an ideal one of real numbers."""
 
-    __array_ufunc__ = None
-
-    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float) -> None:
-        self.integers, self.unit, self.radius = integers, unit, radius
+    def __init__(self, integers: Integers, unit: float, radius: float) -> None:
+        super().__init__(integers)
+        self.unit, self.radius = unit, radius
 
     def neighbour_distance(self, relation: Relation) -> float:
         """How far the ideal vectors of neighbours are apart, in ℓ₂ norm."""
         raise NotImplementedError
-
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise PrivacyError("what is computed from all rows may not be read before noise is added")
-
-    def __array_function__(
-        self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> Any:
-        """See `Sum`."""
-        return _together(function, args, kwargs)
 
 
 class CertifiedMinimiser(Ideal):
@@ -194,7 +214,7 @@ class CertifiedMinimiser(Ideal):
     minimiser with the term as the solver had it.
     """
 
-    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float, objective: Objective) -> None:
+    def __init__(self, integers: Integers, unit: float, radius: float, objective: Objective) -> None:
         super().__init__(integers, unit, radius)
         self.objective = objective
 
@@ -206,7 +226,7 @@ class CertifiedMinimiser(Ideal):
 class Eigenvalue(Ideal):
     """(1,), near the least eigenvalue of a `Gram`, which a row's part moves by `moved` at most."""
 
-    def __init__(self, integers: NDArray[np.int64], unit: float, radius: float, moved: float) -> None:
+    def __init__(self, integers: Integers, unit: float, radius: float, moved: float) -> None:
         super().__init__(integers, unit, radius)
         self._moved = moved
 
@@ -218,7 +238,7 @@ class Eigenvalue(Ideal):
         return self._moved
 
 
-def _together(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def one_replicate(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Of NumPy's functions those that put replicates together: there is one."""
     if function in (np.stack, np.concatenate) and not kwargs and len(args) == 1 and len(args[0]) == 1:
         return args[0][0]

@@ -12,36 +12,15 @@ import os
 import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import msgspec
 
 MEMORY = 8 << 30  # bytes of address space
-LARGEST = 64 << 20  # bytes of one frame
 WRITTEN, FILES = 16 << 20, 256  # bytes of a file, open files
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin")  # read only; no /etc, no home
+LAST_BITS = ("OPENBLAS_CORETYPE", "MKL_CBWR")  # which kernels linear algebra takes, and so how it rounds
 SHOWN_FOLDER = "/tmp/given"  # where the sandbox shows the folder that it is given
 NONE = "no sandbox (bubblewrap) works here"
-
-
-class TaskResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the code made of one task.
-
-    W: float64, row by row; settings: those it ran at; public: what it says that it takes from the data without paying;
-    error: one line, or "".
-    """
-
-    task: int
-    W: bytes = b""
-    settings: str = "{}"
-    public: str = ""
-    releases: list[dict[str, Any]] = []
-    seconds: float = 0.0
-    error: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,9 +54,10 @@ def _shown() -> tuple[list[str], dict[str, str]]:
     # packages alone: the folder that somebody works in may be on the path too, with the secret of the copies in it
     code = [one for one in code if one.name == "site-packages" or any(one.is_relative_to(each) for each in prefixes)]
     folders = dict.fromkeys([*SYSTEM, *map(str, prefixes), *map(str, code), str(home / "dpbench")])
+    blas = {name: os.environ[name] for name in LAST_BITS if name in os.environ}
     path = os.pathsep.join([*map(str, [home, *code]), f"{SHOWN_FOLDER}/code"])  # an archive's own packages, last
     return list(folders), {
-        "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/tmp", "OMP_NUM_THREADS": "1",
+        **blas, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/tmp", "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin:/bin", "DPBENCH_DATA": "/tmp/none",
     }  # fmt: skip
 
@@ -96,35 +76,17 @@ def _bubblewrap(program: str, folder: Path) -> list[str]:
     return words
 
 
-def frames(folder: Path, limits: Limits) -> Iterator[TaskResult]:
-    """Run `dpbench.archive.harness` on the tasks in `folder`, in the sandbox; what comes back, as it comes.
-
-    It ends where the code ends, for whatever reason; a frame that is none ends it too.
-    """
+def start(command: list[str], folder: Path, limits: Limits, pipes: tuple[int, ...]) -> subprocess.Popen[bytes]:
+    """A process in `folder` that has these pipes and nothing else, in the sandbox; in none where none works here."""
     program = at_hand()
-    assert program is not None
-    read, write = os.pipe()
-    try:
-        process = subprocess.Popen(
-            [*_bubblewrap(program, folder), sys.executable, "-m", "dpbench.archive.harness", str(write)],
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, pass_fds=(write,), env={},
-            preexec_fn=functools.partial(_limit, limits.seconds),
-        )  # fmt: skip
-    finally:
-        os.close(write)
-    timer = threading.Timer(limits.wall, process.kill)
-    timer.start()
-    try:
-        with os.fdopen(read, "rb") as pipe:
-            while (size := int.from_bytes(pipe.read(4), "big")) and size <= LARGEST:
-                try:
-                    yield msgspec.msgpack.decode(pipe.read(size), type=TaskResult)
-                except msgspec.DecodeError:
-                    return
-    finally:
-        timer.cancel()
-        process.kill()
-        process.wait()
+    if program is None:
+        environment = _shown()[1] | {"HOME": str(folder)}
+    else:
+        command, environment = [*_bubblewrap(program, folder), *command], {}
+    return subprocess.Popen(
+        command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        pass_fds=pipes, env=environment, preexec_fn=functools.partial(_limit, limits.seconds),
+    )  # fmt: skip
 
 
 def _limit(seconds: int) -> None:
@@ -133,6 +95,3 @@ def _limit(seconds: int) -> None:
     limits = {"CPU": seconds, "AS": MEMORY, "FSIZE": WRITTEN, "CORE": 0, "NOFILE": FILES}
     for name, most in limits.items():
         resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
-
-
-Runs = Callable[[Path, Limits], Iterator[TaskResult]]

@@ -1,0 +1,83 @@
+"""The check of a method that is not dpbench's own: it runs where no rows are, at several sizes, and is run again.
+
+Privacy is the server's, by construction (`dpbench.serving.server`), so no test of neighbours says more of the method.
+What a check shows is whether it can be served at all, within its plan and its ε, and whether what it returns follows
+from what was released to it: where a clock, a file or randomness of its own enter, the second run differs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpbench import algorithms
+from dpbench.algorithms import rules
+from dpbench.algorithms.base import Algorithm, make_settings
+from dpbench.auditing.runs import Audit
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.ledger import Relation
+from dpbench.problems import Problem, losses
+from dpbench.run.bind import bind, budget_of
+from dpbench.run.execute import one_thread
+from dpbench.serving import process
+from dpbench.serving.method import ServedMethod
+
+SIZES = ((4, 2, 4), (50, 30, 30), (500, 100, 100))  # rows, columns, steps
+
+
+def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") -> Audit:
+    """Serve the method `name` on drawn rows at each of `SIZES`, and repeat each run without rows.
+
+    A size that the method itself refuses is listed; one at least has to be run. Raises UserError for what is no method.
+    """
+    method, fixed = algorithms.resolve(algorithms.SERVED + name)
+    assert isinstance(method, ServedMethod)
+    lines: dict[str, str] = {}
+    why, delta, ended = "", 0.0, 0
+
+    def done(delta: float, ended: int, defect: str) -> Audit:
+        return Audit(name, epsilon, delta, ended, {}, {}, defect, served=lines, code=process.isolation())
+
+    for n, d, T in SIZES:
+        size = f"n = {n}, d = {d}" + (f", T = {T}" if "T" in method.Settings.__struct_fields__ else "")
+        settings = {"T": T} if "T" in method.Settings.__struct_fields__ else {}
+        try:
+            delta, lines[size] = _served(method, _drawn(method, loss, n, d, seed), fixed | settings, epsilon, seed)
+            ended += 1
+        except PrivacyError as error:
+            return done(delta, ended, f"{size}: {error}")
+        except UserError as error:
+            why = lines[size] = str(error)
+    return done(delta, ended, "" if ended else why)
+
+
+def _served(
+    method: ServedMethod, problem: Problem, settings: dict[str, object], epsilon: float, seed: int
+) -> tuple[float, str]:
+    """(δ, the result of one run in words); PrivacyError where it does not keep its ε, or its word."""
+    accounting = rules.accounting(method)
+    budget = budget_of(method, problem.n, epsilon, None, _relation(method), accounting)
+    given = make_settings(method, settings)
+    bound = bind(method, problem, [given], [budget], np.zeros((1, problem.d)), [f"audit/{seed}"])
+    with one_thread():
+        run = bound.run()
+    if error := bound.guarantee(run).error:
+        raise PrivacyError(error)
+    asked, served = run.evidence
+    if differs := process.repeat(method.code, asked, served):
+        raise PrivacyError(f"it {differs}: a clock, a file, or randomness that is not mechanisms.coins")
+    return budget.delta, f"{len(served.transcript)} requests, ε = {bound.guarantee(run).planned:.4g}, repeated"
+
+
+def _relation(method: Algorithm) -> Relation:
+    """Replace-one, as of the board, where the method is for it."""
+    return method.under(rules.RELATION)
+
+
+def _drawn(method: Algorithm, loss: str, n: int, d: int, seed: int) -> Problem:
+    kind = losses.get(loss or method.needs.covered[0])
+    rng = np.random.default_rng((seed, n, d))
+    norm, bound = method.needs.row_bound(kind) or ("l2", 1.0)
+    X = rng.standard_normal((n, d))
+    X *= bound / np.linalg.norm(X, ord=1 if norm == "l1" else 2, axis=1)[:, None] * (1 - 1e-9)
+    y = np.where(rng.random(n) < 0.5, 1.0, -1.0) if kind.binary else rng.random(n)
+    return Problem(X, y, loss=kind, row_bound=bound, row_bound_norm=norm, l2=0.01 * ("l2" in method.needs.regularisers))

@@ -1,0 +1,143 @@
+"""A served method as an `Algorithm`: what it says of itself, its plan, and its runs come from a process without rows.
+
+Its reference is that of the method with "served:" in front. Nothing of its code is imported here, and what it says of
+itself can only raise the noise: see `server`.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from dpbench.algorithms import registry
+from dpbench.algorithms.base import Algorithm, BaseSettings, Needs, RunResult
+from dpbench.errors import UserError
+from dpbench.privacy.exact.release import ExactMechanisms
+from dpbench.privacy.ledger import Relation
+from dpbench.privacy.plain import release_of
+from dpbench.problems import Declaration
+from dpbench.problems.exact import ExactProblem
+from dpbench.serving import process, wire
+
+NUMBER = int | float | None  # what a setting takes that takes "1"
+
+
+class NotAnAlgorithm(UserError):
+    """What was asked to be served is a function, or another object."""
+
+
+class ServedMethod(Algorithm):
+    """The method of `code`, as it describes itself. fixed: the settings that its name fixes."""
+
+    exact = "sums"
+
+    def __init__(self, code: process.MethodCode) -> None:
+        told = process.ask(code, wire.DescribeMethod(reference=code.called), wire.DescribedMethod | wire.NoMethod)
+        if isinstance(told, wire.NoMethod):
+            raise NotAnAlgorithm(f"{code.reference} is no class derived from dpbench.algorithms.base.Algorithm")
+        if not told.private:
+            raise UserError(f"{told.name}: it is not private; what is served are methods that release through noise")
+        if code.source and told.name in registry.names(plugins=False):
+            raise UserError(f"{code.reference}: the name {told.name} is taken; give the class another `name`")
+        self.code, self.fixed, self._labels = code, told.fixed, frozenset(told.labels)
+        fields = [(one.name, NUMBER if one.number else Any, one.default) for one in told.settings]
+        own: dict[str, Any] = {
+            "name": told.name, "title": told.title, "relation": Relation(told.relation), "either": told.either,
+            "accountings": tuple(told.accountings), "paper_accounting": told.paper_accounting, "delta": told.delta,
+            "needs": _needs(told.needs),
+            "Settings": msgspec.defstruct("Settings", fields, bases=(BaseSettings,), frozen=True),
+        }  # fmt: skip
+        for attribute, value in own.items():
+            setattr(self, attribute, value)
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """See `Algorithm.labels`."""
+        return self._labels
+
+    def batch_size(self, n: int, d: int) -> int:
+        """One run is one process."""
+        return 1
+
+    def public_settings(self, n: int, d: int, epsilon: float) -> dict[str, Any]:
+        """See `Algorithm.public_settings`; on the first loss that it covers."""
+        problem = Declaration(n, d, loss=self.needs.covered[0], row_bound=1.0)
+        budget = {"epsilon": epsilon, "delta": 1 / n**2, "relation": str(self.relation), "accounting": "tight"}
+        made = self._prepared(self._run_method(problem, budget, None)).settings
+        return {name: value for name, value in made.items() if name not in self.fixed}
+
+    def plan(self, problem: Declaration, mechanisms: Any, settings: Any) -> None:
+        """See `Algorithm.plan`; what it says, which its run then keeps to."""
+        given = self._run_method(problem, _budget(mechanisms.budget), msgspec.to_builtins(settings))
+        for one in self._prepared(given).plan.entries:
+            mechanisms.plan(one.label, release_of(one.release), one.count)
+
+    def run(self, problem: Any, W: np.ndarray, mechanisms: Any, settings: Any, trace: Any) -> RunResult:
+        """See `Algorithm.run`; of one replicate, which releases by `ExactMechanisms`. evidence: the `ServedRun`."""
+        if len(W) != 1 or not isinstance(mechanisms, ExactMechanisms):
+            raise UserError(f"{self.name}: it is served, one run at a time, by exact releases")
+        asked = {name: np.ravel(value)[0] if name in self.per_replicate else value
+                 for name, value in msgspec.structs.asdict(settings).items()}  # fmt: skip
+        given = self._run_method(problem, _budget(mechanisms.budget), asked)
+        given = msgspec.structs.replace(given, key=mechanisms.releases.run_keys[0], start=wire.numbers(W))
+        made = process.serve(self.code, given, exact_rows(problem), mechanisms)
+        return RunResult(made.W, evidence=(given, made))
+
+    def _prepared(self, given: wire.RunMethod) -> wire.PreparedRun:
+        return _prepared(self.code, msgspec.msgpack.encode(given))
+
+    def _run_method(
+        self, problem: Declaration, budget: dict[str, Any], settings: dict[str, Any] | None
+    ) -> wire.RunMethod:
+        declared = {"loss": problem.loss.name, "l1": problem.l1, "l2": problem.l2, "w2": problem.w2,
+                    "row_bound": _bound(problem), "row_bound_norm": problem.row_bound_norm}  # fmt: skip
+        return wire.RunMethod(
+            reference=self.code.called, n=problem.n, d=problem.d, declared=declared, settings=settings, **budget
+        )
+
+
+@functools.lru_cache(maxsize=256)
+def _prepared(code: process.MethodCode, given: bytes) -> wire.PreparedRun:
+    """What a run would be: asked once for all seeds."""
+    made: wire.PreparedRun = process.ask(code, wire.decoded(given, wire.RunMethod), wire.PreparedRun)
+    return made
+
+
+@functools.lru_cache(maxsize=4)
+def exact_rows(problem: Any) -> ExactProblem:
+    """The problem on the grid of exact sums, with steady solvers; the same where it is so already."""
+    if isinstance(problem, ExactProblem) and (problem.steady or problem.is_sparse):
+        return problem
+    return ExactProblem(
+        problem.X, problem.y, loss=problem.loss, l1=problem.l1, l2=problem.l2, w2=problem.w2,
+        row_bound=_bound(problem), row_bound_norm=problem.row_bound_norm, steady=not problem.is_sparse,
+    )  # fmt: skip
+
+
+def _bound(problem: Declaration) -> float:
+    return problem.row_bound if np.isfinite(problem.row_bound) else 1.0
+
+
+def _budget(budget: Any) -> dict[str, Any]:
+    return {"epsilon": budget.epsilon, "delta": budget.delta, "relation": budget.relation.value,
+            "accounting": budget.accounting}  # fmt: skip
+
+
+def _needs(told: dict[str, Any]) -> Needs:
+    """The needs that a method states; UserError for what are none."""
+    try:
+        return msgspec.convert(told, Needs)
+    except msgspec.ValidationError as error:
+        raise UserError(f"needs: {ascii(str(error))[1:200]}") from None
+
+
+@functools.lru_cache(maxsize=256)
+def of(code: process.MethodCode) -> ServedMethod:
+    """The served method of this code."""
+    return ServedMethod(code)
+
+
+registry.serve_by(lambda reference, source: of(process.MethodCode(reference, source)))

@@ -1,0 +1,124 @@
+"""A method's process: started in the sandbox for one run, limited, ended with it; and the run repeated without rows."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.exact.release import ExactMechanisms
+from dpbench.problems.exact import ExactSums
+from dpbench.serving import sandbox, wire
+from dpbench.serving.server import MechanismServer
+
+Transcript = Sequence[tuple[bytes, bytes]]  # requests and replies, as they were sent
+FILE = "method.py"  # what a method's file is called in the sandbox
+LIMITS = sandbox.Limits(seconds=600, wall=1200)
+SERVED, OPEN = "served", "served, not isolated"  # without a sandbox: a guard against mistakes, not against malice
+
+
+class MethodCode(NamedTuple):
+    """The method `reference` of what is installed, or, with a `source`, the class of that name in this text."""
+
+    reference: str
+    source: bytes = b""
+
+    @property
+    def called(self) -> str:
+        """How its process finds it."""
+        return f"{FILE}:{self.reference}" if self.source else self.reference
+
+
+class ServedRun(NamedTuple):
+    """Iterates (1, d), and all that passed between method and server."""
+
+    W: np.ndarray
+    transcript: Transcript
+
+
+def isolation() -> str:
+    """How methods are served here, as a row says it."""
+    return OPEN if sandbox.at_hand() is None else SERVED
+
+
+def ask(code: MethodCode, request: wire.Frame, reply: Any, limits: sandbox.Limits = LIMITS) -> Any:
+    """What a method says, by a process that ends with it; UserError with its own words where it fails."""
+    with _process(code, limits) as channel:
+        channel.send(request)
+        answer = channel.receive(reply | wire.FailedRequest)
+    if isinstance(answer, wire.FailedRequest):
+        raise UserError(ascii(answer.error)[1:-1][:300])
+    return answer
+
+
+def serve(
+    code: MethodCode, given: wire.RunMethod, problem: ExactSums, mechanisms: ExactMechanisms,
+    limits: sandbox.Limits = LIMITS,
+) -> ServedRun:  # fmt: skip
+    """One run of a method on the rows of `problem`, by the releases of `mechanisms` alone.
+
+    Raises:
+        PrivacyError: for a request that is refused, and for a malformed or missing one. UserError: for a method that
+            fails by itself. Whatever was in the ledger by then is spent.
+    """
+    server = MechanismServer(problem, mechanisms, seconds=limits.wall)
+    hessians = problem.d**2 * 8 + wire.FRAME
+    with _process(
+        code, limits, min(wire.LARGEST, hessians if problem.d <= 2048 else wire.FRAME + 64 * problem.d)
+    ) as channel:
+        channel.send(given)
+        return ServedRun(server.serve(channel), server.transcript)
+
+
+def repeat(code: MethodCode, given: wire.RunMethod, run: ServedRun, limits: sandbox.Limits = LIMITS) -> str:
+    """Run it again with no rows at hand, on the replies that it had; "" where it does the same, else what differs.
+
+    It judges honesty, not privacy: what returns something else had it from a clock, a file or randomness of its own.
+    """
+    try:
+        with _process(code, limits) as channel:
+            channel.send(given)
+            for asked, reply in run.transcript:
+                if channel.read() != asked:
+                    return "asks for something else when it is run again on the same replies"
+                channel.send(wire.decoded(reply, wire.Reply))
+            done = channel.receive(wire.Request)
+    except PrivacyError as error:
+        return f"run again on the same replies, {error}"
+    same = isinstance(done, wire.DoneRequest) and done.W.f8 == wire.numbers(run.W).f8
+    return "" if same else "returns something else when it is run again on the same replies"
+
+
+@contextlib.contextmanager
+def _process(code: MethodCode, limits: sandbox.Limits, largest: int = wire.LARGEST) -> Iterator[wire.Channel]:
+    """The pipes to a fresh process of the method, which is killed at the end, or when its time is over."""
+    with tempfile.TemporaryDirectory(prefix="dpbench-served-") as home:
+        folder = Path(home)
+        if code.source:
+            (folder / FILE).write_bytes(code.source)
+        replies, requests = os.pipe(), os.pipe()
+        command = [sys.executable, "-m", "dpbench.serving.client", str(replies[0]), str(requests[1])]
+        try:
+            process = sandbox.start(command, folder, limits, (replies[0], requests[1]))
+        finally:
+            os.close(replies[0])
+            os.close(requests[1])
+        timer = threading.Timer(limits.wall, process.kill)
+        timer.start()
+        try:
+            with os.fdopen(requests[0], "rb") as incoming, os.fdopen(replies[1], "wb") as outgoing:
+                yield wire.Channel(incoming, outgoing, largest)
+        except BrokenPipeError:
+            raise PrivacyError("it ended before its run did") from None
+        finally:
+            timer.cancel()
+            process.kill()
+            process.wait()

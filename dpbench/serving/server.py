@@ -1,0 +1,315 @@
+"""The side that holds the rows: it takes requests, knows how far a row moves each sum, and sends noised values alone.
+
+Why a session is private. Let M be the method, any function of what it was sent and of coins of its own. Each reply is a
+mechanism of `privacy.exact` on the rows, whose noise the server sets from its own bound on what a row moves; its cost
+is in the ledger before a row is read. Whether a request is refused depends on the request, the ledger and public
+numbers. So the session is an adaptive composition of mechanisms chosen by post-processing, and all of what M sees and
+returns is (ε, δ)-DP where both accountants say so of the plan: a multiset of releases that is fixed before the first
+of them, and of which the ledger never has more. To stop early, or to be refused, is post-processing too. What a
+failure while rows are read would tell is not covered: it ends the run with one text for all, and voids the check.
+
+Nothing that a method says of a sensitivity lowers the noise: `ExactReleases` takes the larger of what is declared and
+what is proved, and refuses what is declared too small.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from dpbench.algorithms import aop, objective_perturbation
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy import ledger, noise, sampling
+from dpbench.privacy.check import check
+from dpbench.privacy.exact.release import ExactMechanisms, ExactReleases
+from dpbench.privacy.exact.sums import FARTHEST, Sum
+from dpbench.privacy.mechanisms import Score
+from dpbench.privacy.plain import release_of
+from dpbench.problems.exact import ExactSums
+from dpbench.problems.losses import built_in
+from dpbench.serving import wire
+
+NOISE: dict[str, tuple[noise.Noise, Any]] = {law.name: (law, event) for law, event in (
+    (noise.NORMAL, ledger.Gaussian), (noise.SYMMETRIC, ledger.Gaussian), (noise.ISOMETRIC, ledger.Gaussian),
+    (noise.LAPLACE, ledger.Laplace), (noise.RADIAL, ledger.Radial))}  # fmt: skip
+CHOICES: dict[str, Any] = {"argmax": ledger.PureDP, "argmax of magnitudes": ledger.PureDP,
+                           "argmax by Gumbel noise": ledger.BoundedRange}  # fmt: skip
+SAMPLERS: dict[str, Any] = {one.__name__: one for one in (
+    sampling.PoissonSampler, sampling.PoissonReplacedSampler, sampling.WithoutReplacementSampler)}  # fmt: skip
+SOLVERS = {"aop": aop.minimise, "objective_perturbation": objective_perturbation.minimise}
+MOST = 200_000  # requests of a run
+OPEN = 16  # samplers, and models that are followed
+VOID = "could not be carried out on these rows, so nothing of this run counts; its ε is spent"
+
+
+class RefusedRequest(PrivacyError):
+    """Why a request ended its run, from public numbers alone."""
+
+
+class MechanismServer:
+    """One session: one run of a method on `problem`, within the budget of `mechanisms`.
+
+    Its ledger is that of `mechanisms`. transcript: every request and reply, as they were sent.
+    """
+
+    def __init__(self, problem: ExactSums, mechanisms: ExactMechanisms, *, seconds: float = math.inf) -> None:
+        assert isinstance(mechanisms.releases, ExactReleases)
+        if not built_in(problem.loss):
+            raise UserError(f"{problem.loss.name}: the server computes losses of dpbench's own alone")
+        self.problem, self.mechanisms, self.seam = problem, mechanisms, mechanisms.releases
+        self.budget, self.books = mechanisms.budget, mechanisms.ledger
+        self.samplers: dict[tuple[str, float, str], sampling.Sampler] = {}
+        self.drawn: dict[int, tuple[sampling.Sampler, np.ndarray]] = {}  # the last draw of each sampler, by its token
+        self.states: dict[int, Any] = {}
+        self.term: np.ndarray | None = None
+        self.transcript: list[tuple[bytes, bytes]] = []
+        self.reading = False  # whether the ledger has the release that is being made, so that rows are read
+        self._ends, self._planned = time.monotonic() + seconds, self.books.planned(0)
+        record = self.seam.record
+        self.seam.record = lambda *given, **named: self._admitted(record(*given, **named))  # type: ignore[method-assign]
+
+    def serve(self, channel: wire.Channel) -> np.ndarray:
+        """Answer until the method sends its iterates (1, d). RefusedRequest for the first request that is refused."""
+        with np.errstate(all="ignore"):
+            while True:
+                sent = channel.read()
+                request = wire.decoded(sent, wire.Request)
+                if isinstance(request, wire.FailedRequest):
+                    raise UserError(ascii(request.error)[1:-1][:300])
+                if isinstance(request, wire.DoneRequest):
+                    return self._ended(request)
+                try:
+                    reply = wire.Reply(value=self._answer(request))
+                except Exception as error:
+                    channel.send(wire.Refused())
+                    known = isinstance(error, PrivacyError | UserError)
+                    told = VOID if self.reading else str(error) if known else type(error).__name__
+                    raise RefusedRequest(f"{type(request).__name__}: {told}") from None
+                self.transcript.append((sent, channel.send(reply)))
+
+    def _ended(self, request: wire.DoneRequest) -> np.ndarray:
+        if error := check(self.books.planned(0), self.budget).error:
+            raise RefusedRequest(error)
+        W = request.W.array
+        if W.shape != (1, self.problem.d):
+            raise RefusedRequest(f"iterates of shape {W.shape}; (1, {self.problem.d}) is asked for")
+        return W
+
+    def _answer(self, request: Any) -> wire.SentArray | int | None:
+        """What one request gets: None, a token, or a noised value."""
+        self.reading = False
+        if len(self.transcript) >= MOST or time.monotonic() > self._ends:
+            raise RefusedRequest("more requests, or more time, than a run has")
+        summed = self._handlers[type(request)](self, request)
+        return wire.numbers(summed) if isinstance(summed, np.ndarray) else summed
+
+    def _plan(self, request: wire.PlanRequest) -> None:
+        """All that will be released: within the budget by both accountants, before a row is read. Once."""
+        if self.books.of(0) or self.transcript:
+            raise RefusedRequest("a plan comes first, and once")
+        entries = [(release_of(one.release), one.label, one.count) for one in request.entries]
+        if not self._planned:
+            for release, label, count in entries:
+                self.mechanisms.plan(label, release, count)
+            self._planned = self.books.planned(0)
+        if sorted(map(repr, entries)) != sorted(repr((e.release, e.label, e.count)) for e in self._planned):
+            raise RefusedRequest("another plan than that which was checked")
+        if entries and (error := check(self._planned, self.budget).error):
+            raise RefusedRequest(error)
+
+    def _draw(self, request: wire.DrawRequest) -> int:
+        """A token for a fresh sample, whose rows stay here."""
+        if not self._planned:
+            raise RefusedRequest("a method that samples plans its releases")
+        key = (request.sampler, request.size, request.label)
+        if key not in self.samplers:
+            if len(self.samplers) >= OPEN:
+                raise RefusedRequest(f"more than {OPEN} samplers")
+            kind = SAMPLERS[request.sampler]
+            self.samplers[key] = kind(self.seam, self.budget, self.problem.n, request.size, request.label)
+        sampler, token = self.samplers[key], len(self.transcript)
+        self.drawn = {t: one for t, one in self.drawn.items() if one[0] is not sampler}
+        self.drawn[token] = sampler, sampler.draw()[0]
+        return token
+
+    def _term(self, request: wire.TermRequest) -> None:
+        """The random linear term of objective perturbation, which stays here; of what it covers see `exact.terms`."""
+        event, loss, problem = release_of(request.event), self.problem.loss, self.problem
+        if self.term is not None or not (loss.convex and loss.smooth and loss.lipschitz < math.inf):
+            raise RefusedRequest("no proof covers this term")
+        given: dict[str, Any] = {
+            "sensitivity": self.budget.relation.rows * problem.lipschitz / problem.n, "label": request.label
+        }  # fmt: skip
+        if isinstance(event, ledger.RadialPerturbation):
+            self.term = self.mechanisms.radial_term(problem.d, event=event, **given)
+        elif isinstance(event, ledger.LogisticPerturbation):
+            self.term = self.mechanisms.joint_term(problem.d, event=event, **given)
+        elif isinstance(event, ledger.ObjectivePerturbation):
+            given |= {"noise_multiplier": event.noise_multiplier, "jacobian": event.jacobian, "delta": event.delta}
+            self.term = self.mechanisms.linear_term(problem.d, **given)
+        else:
+            raise RefusedRequest("no proof covers this term")
+
+    def _release(self, request: wire.ReleaseRequest) -> np.ndarray:
+        """The value asked for, with noise of its own sensitivity at least."""
+        law, event = NOISE[request.noise]  # the event is the server's to name
+        _within("noise multiplier", request.multiplier)
+        summed, sampler = self._value(request.value)
+        if law in (noise.SYMMETRIC, noise.ISOMETRIC) and len(summed.shape) != 3:
+            raise RefusedRequest("symmetric noise is for symmetric matrices")
+        given: dict[str, Any] = {
+            "sensitivity": request.sensitivity,
+            "multiplier": request.multiplier,
+            "replaced": request.replaced,
+        }
+        if sampler is not None:
+            return np.asarray(sampler.release(summed, event, law, request.label, **given))
+        return self.seam.release(summed, law, event, request.label, **given)
+
+    def _choose(self, request: wire.ChoiceRequest) -> np.ndarray:
+        """The index of the largest entry over its public scale, by a private choice."""
+        summed, sampler = self._value(request.value)
+        root = request.scales.array
+        if (
+            sampler is not None
+            or root.shape != summed.shape
+            or not isinstance(request.value.recipe, wire.ClippedGradient)
+        ):
+            raise RefusedRequest("choices are of a clipped gradient over all rows, each entry over a scale of its own")
+        for each in (*root.ravel(), request.epsilon):
+            _within("scale", each)
+        score = Score(lambda values: values / root, lambda sizes: float((sizes / root).max()) * 2.0**-52)
+        return self.seam.choose(
+            summed, score, request.choice, CHOICES[request.choice], request.label, sensitivity=request.sensitivity,
+            epsilon=request.epsilon,
+        ).astype(float)  # fmt: skip
+
+    _handlers: ClassVar[dict[type, Callable[..., Any]]] = {
+        wire.PlanRequest: _plan, wire.DrawRequest: _draw, wire.TermRequest: _term, wire.ReleaseRequest: _release,
+        wire.ChoiceRequest: _choose,
+    }  # fmt: skip
+
+    # Values
+
+    def _value(self, asked: wire.RequestedValue) -> tuple[Any, sampling.Sampler | None]:
+        """(a `Sum` or `Ideal` that is computed when it is released, the sampler of its rows or None)."""
+        recipe = asked.recipe
+        sampler, rows = self._rows(getattr(recipe, "rows", None))
+        summed = self._recipes[type(recipe)](self, recipe, rows)
+        offset = 0.0 if asked.offset is None else asked.offset.array
+        if np.shape(offset) not in ((), summed.shape):
+            raise RefusedRequest("a public part of another shape than the sum")
+        if isinstance(summed, Sum):
+            return summed.like(_within("unit", asked.unit), offset), sampler
+        if asked.unit != 1.0 or asked.offset is not None:
+            raise RefusedRequest("a minimiser, and an eigenvalue, is released as it is")
+        return summed, sampler
+
+    def _rows(self, rows: wire.DrawnRows | wire.ChosenRows | None) -> tuple[sampling.Sampler | None, np.ndarray | None]:
+        if rows is None:
+            return None, None
+        if isinstance(rows, wire.DrawnRows):
+            if rows.token not in self.drawn:
+                raise RefusedRequest("a sample that is used up, or was not drawn")
+            return self.drawn.pop(rows.token)
+        chosen = np.array(rows.rows, dtype=np.int64)
+        if not len(chosen) or len(np.unique(chosen)) < len(chosen) or chosen.max() >= self.problem.n:
+            raise RefusedRequest("rows are chosen once each, of those that there are")
+        return None, chosen
+
+    def _gradient_sum(self, recipe: wire.GradientSum, rows: Any) -> Any:
+        return self.problem.gradient_sum(self._at(recipe.at), rows)
+
+    def _hessian_sum(self, recipe: wire.HessianSum, rows: Any) -> Any:
+        return self.problem.hessian_sum(self._at(recipe.at), rows, recipe.curvature)
+
+    def _bounded_gradient(self, recipe: wire.BoundedGradient, _: None) -> Any:
+        return self.problem.bounded_gradient(self._at(recipe.at), _within("bound", recipe.bound))
+
+    def _label_moments(self, recipe: wire.LabelMoments, _: None) -> Any:
+        return self.problem.label_moments(_within("bound", recipe.bound))
+
+    def _second_moment(self, recipe: wire.SecondMoment, _: None) -> Any:
+        return self.problem.second_moment()
+
+    def _clipped_gradient(self, recipe: wire.ClippedGradient, _: None) -> Any:
+        clip = np.array([_within("threshold", recipe.clip)])
+        summed = self.problem.clipped_gradient(self._at(recipe.at), clip, even=True)
+        if recipe.columns is not None:
+            summed = summed[:, np.array(_distinct(recipe.columns, self.problem.d))]
+        if recipe.entry is None:
+            return summed
+        return summed[[0], _distinct([recipe.entry], summed.shape[1])]
+
+    def _derivative(self, recipe: wire.CoordinateDerivative, _: None) -> Any:
+        if recipe.state not in self.states:
+            if len(self.states) >= OPEN:
+                raise RefusedRequest(f"more than {OPEN} models that are followed")
+            self.states[recipe.state] = self.problem.coordinate_state(self._at(recipe.at))
+        state = self.states[recipe.state]
+        for j, change in recipe.moves:
+            state.move(*_distinct([j], self.problem.d), np.array([change]))
+        bound = np.array([_within("threshold", recipe.bound)])
+        return state.derivative(*_distinct([recipe.entry], self.problem.d), bound)
+
+    def _minimiser(self, recipe: wire.PerturbedMinimiser, _: None) -> Any:
+        if not self.problem.steady or self.problem.l1:
+            raise RefusedRequest(
+                "a minimiser of rows that are not in an array, or with l1, takes time that depends on the data"
+            )
+        if recipe.term and self.term is None:
+            raise RefusedRequest("no term was drawn")
+        b = self.term if recipe.term and self.term is not None else np.zeros((1, self.problem.d))
+        tolerance = _within("tolerance", recipe.tolerance)
+        return self.problem.minimiser(SOLVERS[recipe.solver], b, recipe.ridge, tolerance)
+
+    def _eigenvalue(self, recipe: wire.LeastEigenvalue, _: None) -> Any:
+        gram, sampler = self._value(wire.RequestedValue(recipe=recipe.of, unit=recipe.unit))
+        if sampler is not None:
+            raise RefusedRequest("an eigenvalue is of all rows")
+        return self.problem.least_eigenvalue(gram)
+
+    _recipes: ClassVar[dict[type, Callable[..., Any]]] = {
+        wire.GradientSum: _gradient_sum, wire.HessianSum: _hessian_sum, wire.BoundedGradient: _bounded_gradient,
+        wire.LabelMoments: _label_moments, wire.SecondMoment: _second_moment, wire.ClippedGradient: _clipped_gradient,
+        wire.CoordinateDerivative: _derivative, wire.PerturbedMinimiser: _minimiser, wire.LeastEigenvalue: _eigenvalue,
+    }  # fmt: skip
+
+    def _at(self, at: wire.SentArray) -> np.ndarray:
+        W = at.array
+        if W.shape != (1, self.problem.d):
+            raise RefusedRequest(f"a model of shape {W.shape}; (1, {self.problem.d}) is asked for")
+        return self.problem.batch(W)
+
+    def _admitted(self, release: ledger.Release) -> ledger.Release:
+        """The release, which is in the ledger and not made yet; RefusedRequest where it is beyond plan or budget."""
+        if self.books.exact:
+            raise RefusedRequest("a release without noise")
+        if over := self.books.unplanned(0):
+            raise RefusedRequest(f"{', '.join(over)}: beyond its plan")
+        if not self._planned:
+            spent = 0.0
+            for entry in self.books.of(0):
+                if not isinstance(entry.release, ledger.Gaussian):
+                    raise RefusedRequest("only Gaussian noise on all rows may do without a plan")
+                spent += entry.count / 2 / entry.release.noise_multiplier**2
+            if not spent <= self.budget.rho * (1 + 1e-9):
+                raise RefusedRequest("beyond its budget, without a plan")
+        self.reading = True
+        return release
+
+
+def _within(what: str, value: float) -> float:
+    if not 1 / FARTHEST <= value <= FARTHEST:
+        raise RefusedRequest(f"{what}: must be positive and within 2**900 either way, got {value:g}")
+    return value
+
+
+def _distinct(chosen: Sequence[int], most: int) -> list[int]:
+    if not chosen or len(set(chosen)) < len(chosen) or max(chosen) >= most:
+        raise RefusedRequest("columns are chosen once each, of those that there are")
+    return list(chosen)

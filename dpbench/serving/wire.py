@@ -1,0 +1,330 @@
+"""The protocol between a method and the server: typed frames of MessagePack, each of a known largest size.
+
+A frame is four bytes of length and a struct. Each request has exactly the fields of its kind; whatever else is in a
+frame makes it malformed, and ends the run. Nothing is ever unpickled.
+
+A value is asked for by a recipe: which sum over the rows, at which public numbers, on which rows. `DrawnRows` are
+a sample that the server drew and keeps; `ChosenRows` ones the method names itself. The type allows one of the two.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import IO, Annotated, Any, NamedTuple, TypeAlias, TypeVar
+
+import msgspec
+import numpy as np
+
+from dpbench.errors import PrivacyError
+
+FRAME = 1 << 20  # bytes of a frame, Hessians aside
+LARGEST = 64 << 20  # and with them
+DIMENSIONS = 3  # of an array
+WORD = Annotated[str, msgspec.Meta(max_length=80)]
+TEXT = Annotated[str, msgspec.Meta(max_length=400)]
+NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", min_length=2, max_length=40)]
+COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**8)]
+INDEX = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+T = TypeVar("T")
+
+
+class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
+    """Base of all that is sent."""
+
+
+class SentArray(Frame, frozen=True):
+    """A float64 array: its shape, and its bytes in C order."""
+
+    shape: Annotated[list[INDEX], msgspec.Meta(max_length=DIMENSIONS)]
+    f8: bytes
+
+    @property
+    def array(self) -> np.ndarray:
+        """A copy of its own; PrivacyError where shape and bytes are not of each other."""
+        if math.prod(self.shape) * 8 != len(self.f8):
+            raise PrivacyError("an array whose bytes are not those of its shape")
+        return np.frombuffer(self.f8).reshape(self.shape).copy()
+
+
+def numbers(array: Any) -> SentArray:
+    """An array as it is sent."""
+    floats = np.asarray(array, dtype=np.float64)
+    return SentArray(shape=list(floats.shape), f8=np.ascontiguousarray(floats).tobytes())
+
+
+# What is asked for
+
+
+class DrawnRows(Frame, frozen=True):
+    """The rows of the server's draw `token`, which this use of them uses up."""
+
+    token: INDEX
+
+
+class ChosenRows(Frame, frozen=True):
+    """Rows that the method names, each once: all are as likely to be in it, so they are not hidden by a draw."""
+
+    rows: list[INDEX]
+
+
+class GradientSum(Frame, frozen=True):
+    """Of the gradients of the rows' losses."""
+
+    at: SentArray
+    rows: DrawnRows | ChosenRows | None = None
+
+
+class HessianSum(Frame, frozen=True):
+    """Of their Hessians, by one of the loss's curvatures."""
+
+    at: SentArray
+    curvature: WORD = "hess"
+    rows: DrawnRows | ChosenRows | None = None
+
+
+class BoundedGradient(Frame, frozen=True):
+    """Of gradients with derivatives clipped to ±bound."""
+
+    at: SentArray
+    bound: float
+
+
+class LabelMoments(Frame, frozen=True):
+    """Σ y·x, labels clipped to ±bound."""
+
+    bound: float
+
+
+class SecondMoment(Frame, frozen=True):
+    """XᵀX."""
+
+
+class ClippedGradient(Frame, frozen=True):
+    """columns: which of them; entry: one of those alone."""
+
+    at: SentArray
+    clip: float
+    columns: list[INDEX] | None = None
+    entry: INDEX | None = None
+
+
+class CoordinateDerivative(Frame, frozen=True):
+    """Of a model that the server follows: `at` of its first use, moved since by `moves`."""
+
+    state: INDEX
+    at: SentArray
+    moves: list[tuple[INDEX, float]]
+    entry: INDEX
+    bound: float
+
+
+class PerturbedMinimiser(Frame, frozen=True):
+    """Of F + ridge/2 ‖w‖² + <b, w>, b the server's last term where `term`, else 0."""
+
+    solver: WORD
+    ridge: float
+    tolerance: float
+    term: bool
+
+
+class LeastEigenvalue(Frame, frozen=True):
+    """Of the matrix `of`, in its unit."""
+
+    of: SecondMoment | HessianSum
+    unit: float
+
+
+Recipe: TypeAlias = (
+    GradientSum | HessianSum | BoundedGradient | LabelMoments | SecondMoment | ClippedGradient
+    | CoordinateDerivative | PerturbedMinimiser | LeastEigenvalue
+)  # fmt: skip
+
+
+class RequestedValue(Frame, frozen=True):
+    """unit · the integers of the recipe's sum + offset: how far a row moves those is the server's to know."""
+
+    recipe: Recipe
+    unit: float = 1.0
+    offset: SentArray | None = None
+
+
+# Requests
+
+
+class PlannedRelease(Frame, frozen=True):
+    """`count` releases: `release` as of `privacy.plain`."""
+
+    label: WORD
+    release: dict[str, Any]
+    count: COUNT
+
+
+class PlanRequest(Frame, frozen=True):
+    """All that the run will release; before anything else."""
+
+    entries: Annotated[list[PlannedRelease], msgspec.Meta(max_length=16)]
+
+
+class DrawRequest(Frame, frozen=True):
+    """A fresh sample: of so many rows, or of so large a share of them."""
+
+    sampler: WORD
+    size: float
+    label: WORD
+
+
+class ReleaseRequest(Frame, frozen=True):
+    """The value with noise: `multiplier` times the sensitivity, or times the server's bound on it."""
+
+    value: RequestedValue
+    noise: WORD
+    label: WORD
+    sensitivity: float
+    multiplier: float
+    replaced: float | None = None
+
+
+class ChoiceRequest(Frame, frozen=True):
+    """The index of the largest score: an entry over its public scale."""
+
+    value: RequestedValue
+    scales: SentArray
+    choice: WORD
+    label: WORD
+    sensitivity: float
+    epsilon: float
+
+
+class TermRequest(Frame, frozen=True):
+    """A random linear term, which stays with the server."""
+
+    event: dict[str, Any]
+    label: WORD
+
+
+class DoneRequest(Frame, frozen=True):
+    """The run's iterates."""
+
+    W: SentArray
+
+
+class FailedRequest(Frame, frozen=True):
+    """Why the method ended by itself."""
+
+    error: str
+
+
+Request: TypeAlias = (
+    PlanRequest | DrawRequest | ReleaseRequest | ChoiceRequest | TermRequest | DoneRequest | FailedRequest
+)  # fmt: skip
+
+
+# Replies
+
+
+class Reply(Frame, frozen=True):
+    """An array that was released, a token, or None."""
+
+    value: SentArray | int | None = None
+
+
+class Refused(Frame, frozen=True):
+    """Why is not said: it might depend on the data."""
+
+
+# What a method's process is started for
+
+
+class DescribeMethod(Frame, frozen=True):
+    """Say what the method is."""
+
+    reference: str
+
+
+class DescribedSetting(Frame, frozen=True):
+    """number: whether it takes one."""
+
+    name: WORD
+    default: Any
+    number: bool
+
+
+class DescribedMethod(Frame, frozen=True):
+    """What a method says of itself. labels: of its releases; fixed: the settings that its name fixes."""
+
+    name: NAME
+    title: WORD
+    relation: WORD
+    either: bool
+    private: bool
+    accountings: Annotated[list[WORD], msgspec.Meta(max_length=20)]
+    paper_accounting: WORD
+    delta: str | float
+    labels: Annotated[list[WORD], msgspec.Meta(max_length=64)]
+    needs: dict[str, Any]
+    settings: Annotated[list[DescribedSetting], msgspec.Meta(max_length=100)]
+    fixed: dict[WORD, Any] = {}
+
+
+class NoMethod(Frame, frozen=True):
+    """What was to be described is no class of a method."""
+
+
+class RunMethod(Frame, frozen=True):
+    """One run, from `start`; or what it would be, where there is none. settings: None for the method's public ones."""
+
+    reference: str
+    n: int
+    d: int
+    declared: dict[str, Any]
+    epsilon: float
+    delta: float
+    relation: str
+    accounting: str
+    settings: dict[str, Any] | None
+    key: str = ""
+    start: SentArray | None = None
+
+
+class PreparedRun(Frame, frozen=True):
+    """The settings that a run would have, and all that it plans to release."""
+
+    settings: dict[str, Any]
+    plan: PlanRequest
+
+
+class Channel(NamedTuple):
+    """Two pipes. largest: bytes of a frame that is read."""
+
+    incoming: IO[bytes]
+    outgoing: IO[bytes]
+    largest: int = LARGEST
+
+    def send(self, frame: Frame) -> bytes:
+        """Write one frame, which is returned as it was sent."""
+        sent = msgspec.msgpack.encode(frame)
+        self.outgoing.write(len(sent).to_bytes(4, "big") + sent)
+        self.outgoing.flush()
+        return sent
+
+    def read(self) -> bytes:
+        """One frame as it came; PrivacyError where there is none, or a larger one than there may be."""
+        size = int.from_bytes(self.incoming.read(4), "big")
+        if size > self.largest:
+            raise PrivacyError(f"a frame of {size:,} bytes; at most {self.largest:,}")
+        sent = self.incoming.read(size)
+        if not sent or len(sent) != size:
+            raise PrivacyError("it ended before its run did")
+        return sent
+
+    def receive(self, kind: Any) -> Any:
+        """One frame of this kind."""
+        return decoded(self.read(), kind)
+
+
+def decoded(sent: bytes, kind: Any) -> Any:
+    """The frame in these bytes; PrivacyError for one that is malformed."""
+    try:
+        return msgspec.msgpack.decode(sent, type=kind)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError, MemoryError):
+        raise PrivacyError("a malformed frame") from None

@@ -1,0 +1,431 @@
+"""Attacks by a method that knows the protocol: each is refused before a row is read, and the run ends with it."""
+
+import time
+
+import msgspec
+import numpy as np
+import pytest
+
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.ledger import (
+    ConvexPerturbation,
+    Gaussian,
+    Laplace,
+    LogisticPerturbation,
+    ObjectivePerturbation,
+    Poisson,
+    PureDP,
+    Relation,
+    WithoutReplacement,
+    at_rho,
+)
+from dpbench.privacy.plain import plain
+from dpbench.problems.losses import Logistic
+from dpbench.serving import server as serving
+from dpbench.serving import wire
+from tests.serving.sessions import D, N, problem, requests, session
+
+AT = wire.numbers(np.zeros((1, D)))
+STEP = 2.0**-32
+LIPSCHITZ = 2 / N  # how far a row replaced moves the mean gradient of logistic loss
+INF, NAN = float("inf"), float("nan")
+
+
+def asked(recipe=None, unit=STEP / N, offset=None):
+    return wire.RequestedValue(recipe=recipe or wire.GradientSum(at=AT), unit=unit, offset=offset)
+
+
+def release(value=None, noise="normal", sensitivity=LIPSCHITZ, z=20.0, replaced=None, label="gradient"):
+    return wire.ReleaseRequest(value=value or asked(), noise=noise, label=label, sensitivity=sensitivity, multiplier=z,
+                               replaced=replaced)  # fmt: skip
+
+
+def planned(*entries):
+    return wire.PlanRequest(
+        entries=[wire.PlannedRelease(label=label, release=plain(one), count=count) for label, one, count in entries]
+    )
+
+
+def drawn(label="sample", kind="WithoutReplacementSampler", size=4.0):
+    return wire.DrawRequest(sampler=kind, size=size, label=label)
+
+
+def sampled(client):
+    """A release on the last draw, which `drawn` made just before."""
+    return on_sample(client.ask(drawn()))
+
+
+def on_sample(token, z=40.0):
+    value = asked(wire.GradientSum(at=AT, rows=wire.DrawnRows(token=token)), unit=STEP / 4)
+    return release(value, sensitivity=0.5, z=z, label="sample")
+
+
+GAUSSIAN, MANY = ("gradient", Gaussian(20.0), 1), ("gradient", Gaussian(20.0), 3)
+SAMPLE = ("sample", WithoutReplacement(N, 4, Gaussian(40.0)), 1)
+CLIPPED = wire.ClippedGradient(at=AT, clip=0.1)
+CHOSEN = {"value": asked(CLIPPED), "scales": wire.numbers(np.ones((1, D))), "choice": "argmax", "label": "choice",
+          "sensitivity": 0.2 / N, "epsilon": 0.5}  # fmt: skip
+CHOICE = ("choice", PureDP(0.5), 1)
+
+
+def choose(**changes):
+    return wire.ChoiceRequest(**CHOSEN | changes)
+
+
+def test_honest_requests_pass():
+    """The controls of this file: what the attacks change of these is what is refused."""
+    for on, *asks in (
+        (problem(), release()),
+        (problem(), planned(GAUSSIAN), release()),
+        (problem(), planned(SAMPLE), sampled),
+        (problem(), planned(CHOICE), choose()),
+        (
+            problem(),
+            release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[1, 5])), unit=STEP), sensitivity=2.0),
+        ),
+        (problem(), planned(("term", TERM, 1), ("output", Gaussian(40.0), 1)), TERM_ASKED, minimiser(True)),
+        (problem(), release(minimiser(False).value, sensitivity=4.0, z=40.0)),
+    ):
+        found = session(requests(*asks), on)
+        assert found.ended is None, (found.ended, asks)
+        assert found.W is not None
+        assert np.isfinite(found.released[-1]).all()
+
+
+TERM = LogisticPerturbation(30.0, 0.5, Relation.REPLACE_ONE)
+CONVEX = ConvexPerturbation(30.0, 0.5, Relation.REPLACE_ONE)
+RIDGE = 0.25 / N / 0.5
+TERM_ASKED = wire.TermRequest(event=plain(TERM), label="term")
+
+
+def minimiser(term, ridge=RIDGE, gamma=1e-6, solver="objective_perturbation"):
+    recipe = wire.PerturbedMinimiser(solver=solver, ridge=ridge, tolerance=gamma, term=term)
+    return release(
+        wire.RequestedValue(recipe=recipe), sensitivity=2 * gamma / max(ridge, gamma), z=40.0, label="output"
+    )
+
+
+def two(*requests_):
+    return list(requests_)
+
+
+TERM_PLAN = planned(("term", TERM, 1), ("output", Gaussian(40.0), 2))
+ATTACKS = {
+    # sensitivities and noise
+    "a sensitivity of a third": (release(sensitivity=LIPSCHITZ / 3), "it moves by up to"),
+    "a sensitivity of a tenth": (release(sensitivity=LIPSCHITZ / 10), "it moves by up to"),
+    "a sensitivity of 0": (release(sensitivity=0.0), "it moves by up to"),
+    "a negative sensitivity": (release(sensitivity=-1.0), "sensitivity must be"),
+    "no number for a sensitivity": (release(sensitivity=NAN), "sensitivity must be"),
+    "an infinite sensitivity": (release(sensitivity=INF), "sensitivity must be"),
+    "no noise": (release(z=0.0), "noise multiplier"),
+    "negative noise": (release(z=-1.0), "noise multiplier"),
+    "no number for the noise": (release(z=NAN), "noise multiplier"),
+    "noise without an end": (release(z=INF), "noise multiplier"),
+    "a unit at the least denormal": (release(asked(unit=5e-324)), "unit"),
+    "a negative unit": (release(asked(unit=-STEP)), "unit"),
+    "no number for a unit": (release(asked(unit=NAN)), "unit"),
+    "a noise nobody has": (release(noise="uniform"), "KeyError"),
+    "Laplace noise on rows of an l2 bound": (release(noise="laplace"), "no bound on the"),
+    "symmetric noise on a vector": (release(noise="symmetric"), "symmetric"),
+    # the budget
+    "twice what is planned": (two(planned(GAUSSIAN), release(), release()), "beyond its plan"),
+    "less noise than planned": (two(planned(GAUSSIAN), release(z=10.0)), "beyond its plan"),
+    "another label than planned": (two(planned(GAUSSIAN), release(label="other")), "beyond its plan"),
+    "a plan beyond the budget": (planned(("gradient", Gaussian(1.0), 30)), "more than the"),
+    "a plan after a release": (two(release(), planned(MANY)), "a plan comes first"),
+    "a plan twice": (two(planned(GAUSSIAN), planned(GAUSSIAN)), "a plan comes first"),
+    "more than the budget without a plan": (two(*[release(z=2.0)] * 60), "beyond its budget"),
+    "Laplace noise without a plan": (
+        release(asked(wire.CoordinateDerivative(state=1, at=AT, moves=[], entry=0, bound=0.1), unit=STEP / N),
+                noise="laplace", sensitivity=0.2 / N), "only Gaussian noise"),
+    "a choice without a plan": (choose(), "only Gaussian noise"),
+    # samples
+    "a sample without a plan": (sampled, "plans its releases"),
+    "a draw used twice": (two(planned((*SAMPLE[:2], 2)), drawn(), on_sample(1), on_sample(1)), "used up"),
+    "a draw that was not made": (two(planned(SAMPLE), on_sample(7)), "not drawn"),
+    "a draw before the last": (two(planned((*SAMPLE[:2], 2)), drawn(), drawn(), on_sample(1)), "used up"),
+    "all rows at the price of a sample": (
+        two(planned(SAMPLE), drawn(), release(z=40.0, label="sample")), "beyond its plan"),
+    "own rows at the price of a sample": (
+        two(planned(SAMPLE), drawn(), release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[0]))), z=40.0,
+                                              sensitivity=2.0, label="sample")), "beyond its plan"),
+    "a row twice": (release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[0, 0])))), "once each"),
+    "a row that there is not": (release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[N])))), "once each"),
+    "no rows": (release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[])))), "once each"),
+    "a sampler of the other relation": (
+        two(planned(SAMPLE), drawn(kind="PoissonSampler", size=0.1)), "accounted under"),
+    "a sampler that is not private": (two(planned(SAMPLE), drawn(kind="WithReplacementSampler")), "KeyError"),
+    "many samplers": (two(planned(SAMPLE), *[drawn(label=f"sample{i}") for i in range(20)]), "more than 16"),
+    "a smaller sample than planned": (two(planned(SAMPLE), drawn(size=8.0), on_sample(1)), "beyond its plan"),
+    # terms and minimisers
+    "a term left out": (two(TERM_PLAN, TERM_ASKED, minimiser(False)), "it moves by up to"),
+    "a term used twice": (two(TERM_PLAN, TERM_ASKED, minimiser(True), minimiser(True)), "belongs to one minimiser"),
+    "a term drawn twice": (
+        two(planned(("term", TERM, 2)), TERM_ASKED, TERM_ASKED), "no proof covers"),
+    "a term that was not drawn": (two(TERM_PLAN, minimiser(True)), "no term was drawn"),
+    "a minimiser of less ridge": (two(TERM_PLAN, TERM_ASKED, minimiser(True, ridge=RIDGE / 4)), "less curvature"),
+    "a minimiser too far away": (release(minimiser(False, ridge=1e-5).value, sensitivity=1e7), "too far"),
+    "a minimiser without ridge": (release(minimiser(False, ridge=0.0).value, sensitivity=1e7), "strongly convex"),
+    "a negative ridge": (release(minimiser(False, ridge=-1.0).value, sensitivity=1e7), "strongly convex"),
+    "a minimiser with Laplace noise": (
+        two(planned(("output", Laplace(40.0), 1)),
+            release(minimiser(False).value, noise="laplace", sensitivity=4.0, z=40.0, label="output")), "add Gaussian"),
+    "a solver of its own": (release(minimiser(False, solver="mine").value, sensitivity=4.0), "KeyError"),
+    "a scaled minimiser": (
+        release(msgspec.structs.replace(minimiser(False).value, unit=0.01), sensitivity=0.04), "released as it is"),
+    "the event of another release as a term": (
+        two(planned(("term", Gaussian(30.0), 1)), wire.TermRequest(event=plain(Gaussian(30.0)), label="term")),
+        "no proof covers"),
+    # choices
+    "tiny scales": (two(planned(CHOICE), choose(scales=wire.numbers(np.full((1, D), 1e-6)))), "a score moves by up to"),
+    "a scale of 0": (two(planned(CHOICE), choose(scales=wire.numbers(np.zeros((1, D))))), "scale"),
+    "many scores for one entry": (two(planned(CHOICE), choose(scales=wire.numbers(np.ones((5, D))))), "of its own"),
+    "a choice of a matrix": (
+        two(planned(CHOICE), choose(value=asked(wire.SecondMoment()), scales=wire.numbers(np.ones((1, D, D))))),
+        "clipped gradient"),
+    "a choice at no cost": (two(planned(CHOICE), choose(epsilon=0.0)), "scale"),
+    "a choice at a negative cost": (two(planned(CHOICE), choose(epsilon=-1.0)), "scale"),
+    "a choice of a kind nobody has": (two(planned(CHOICE), choose(choice="exact")), "KeyError"),
+    # bounds, columns, models
+    "a negative bound": (release(asked(wire.BoundedGradient(at=AT, bound=-1.0)), sensitivity=2.0), "bound"),
+    "a negative bound on labels": (release(asked(wire.LabelMoments(bound=-1.0)), sensitivity=2.0), "bound"),
+    "a negative threshold": (release(asked(wire.ClippedGradient(at=AT, clip=-1.0))), "threshold"),
+    "a column twice": (release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[0, 0]))), "once each"),
+    "a column that there is not": (release(asked(wire.ClippedGradient(at=AT, clip=0.1, entry=D))), "once each"),
+    "many models": (
+        two(*[release(asked(wire.CoordinateDerivative(state=i, at=AT, moves=[], entry=0, bound=0.1)), z=1e3)
+              for i in range(20)]), "more than 16"),
+    "a batch of models": (release(asked(wire.GradientSum(at=wire.numbers(np.zeros((7, D)))))), "is asked for"),
+    "a model of another size": (
+        release(asked(wire.GradientSum(at=wire.numbers(np.zeros((1, D + 1)))))), "is asked for"),
+    "a model that is no number": (release(asked(wire.GradientSum(at=wire.numbers(np.full((1, D), NAN))))), ""),
+    "an offset of more rows": (release(asked(offset=wire.numbers(np.zeros((9, D))))), "another shape"),
+    "an eigenvalue of a sample": (
+        two(planned(SAMPLE), drawn(),
+            release(wire.RequestedValue(recipe=wire.LeastEigenvalue(
+                of=wire.HessianSum(at=AT, rows=wire.DrawnRows(token=1)), unit=STEP)))), "of all rows"),
+    "a curvature nobody has": (release(asked(wire.HessianSum(at=AT, curvature="mine"))), ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_an_attack_is_refused_before_a_row_is_read(name):
+    asks, told = ATTACKS[name]
+    found = session(requests(*(asks if isinstance(asks, list) else [asks])))
+    assert isinstance(found.ended, serving.RefusedRequest), (found.ended, found.released)
+    assert told in str(found.ended)
+    assert found.W is None
+    assert len(found.reads) == len(found.released)  # what was refused read nothing
+
+
+def test_a_term_of_a_loss_without_a_proof():
+    plan = planned(("term", CONVEX, 1), ("output", Gaussian(40.0), 1))
+    term = wire.TermRequest(event=plain(CONVEX), label="term")
+    for loss in ("sigmoid", "phase", "squared"):
+        found = session(requests(plan, term, minimiser(True)), problem(loss))
+        assert isinstance(found.ended, PrivacyError)
+        assert not found.released
+    logistic = planned(("term", TERM, 1), ("output", Gaussian(40.0), 1))  # a proof for logistic loss alone
+    found = session(requests(logistic, TERM_ASKED, minimiser(True)), problem("pseudo-huber"))
+    assert "proof" in str(found.ended)
+    assert not found.released
+
+
+def test_a_term_for_the_other_relation():
+    event = LogisticPerturbation(30.0, 0.5, Relation.ADD_REMOVE)
+    plan = planned(("term", event, 1), ("output", Gaussian(40.0), 1))
+    found = session(requests(plan, wire.TermRequest(event=plain(event), label="term"), minimiser(True)))
+    assert isinstance(found.ended, PrivacyError)
+    assert not found.released
+
+
+def test_a_term_of_too_small_a_jacobian():
+    event = ObjectivePerturbation(30.0, 1e-6, 1e-6)
+    plan = planned(("term", event, 1), ("output", Gaussian(40.0), 1))
+    found = session(requests(plan, wire.TermRequest(event=plain(event), label="term"), minimiser(True)))
+    assert isinstance(found.ended, PrivacyError)
+    assert not found.released
+
+
+def test_an_eigenvalue_of_a_loss_that_is_not_convex():
+    gram = wire.HessianSum(at=AT)
+    value = wire.RequestedValue(recipe=wire.LeastEigenvalue(of=gram, unit=2.0**-32))
+    found = session(requests(release(value, sensitivity=1.0)), problem("sigmoid"))
+    assert "positive semidefinite" in str(found.ended)
+    assert not found.reads
+
+
+def test_an_eigenvalue_after_a_term_is_not_seen_through_it():
+    gram = wire.HessianSum(at=AT)
+    unit = 2.0**-32 * 0.25 * 2.0**-8
+    value = wire.RequestedValue(recipe=wire.LeastEigenvalue(of=gram, unit=unit))
+    plan = planned(("term", TERM, 1), ("output", Gaussian(40.0), 1))
+    found = session(requests(plan, TERM_ASKED, release(value, sensitivity=1e-9, z=40.0, label="output")))
+    assert "it moves by up to" in str(found.ended)
+    assert not found.reads
+
+
+def test_a_poisson_sample_of_hessians_at_the_price_of_one_over_root_two():
+    """Under replace-one a row of two may be in the sample alone: the sensitivity is twice one row's part."""
+    from dpbench.privacy.ledger import PoissonReplaced
+
+    event = PoissonReplaced(0.1, Gaussian(40.0))
+    value = wire.RequestedValue(
+        recipe=wire.HessianSum(at=AT, rows=wire.DrawnRows(token=1)), unit=2.0**-32 * 0.25 * 2.0**-8
+    )
+    ask = release(value, noise="symmetric", sensitivity=0.25 / 2**0.5 / 2, z=40.0, label="sample")
+    draw = wire.DrawRequest(sampler="PoissonReplacedSampler", size=0.1, label="sample")
+    found = session(requests(planned(("sample", event, 1)), draw, ask))
+    assert isinstance(found.ended, PrivacyError)
+    assert not found.reads
+
+
+def test_a_loss_that_is_not_built_in_is_not_computed():
+    class Mine(Logistic):
+        name = "mine"
+
+    on = problem()
+    on.loss = Mine()
+    with pytest.raises(UserError, match="dpbench's own alone"):
+        session(requests(release()), on)
+
+
+def test_another_plan_than_that_which_was_checked():
+    from dpbench import algorithms
+    from dpbench.privacy.exact.release import SeededMechanisms
+    from dpbench.run.bind import budget_of
+    from tests.serving.sessions import against
+
+    budget = budget_of(algorithms.get("dp-gd"), N, 1.0, 1e-5, Relation.REPLACE_ONE, "tight")
+    mechanisms = SeededMechanisms(["k"], budget)
+    mechanisms.plan("gradient", Gaussian(20.0), 1)
+    found = against(serving.MechanismServer(problem(), mechanisms), requests(planned(MANY)))
+    assert "another plan" in str(found.ended)
+
+
+@pytest.mark.parametrize("frame", [
+    b"", b"\x00\x00\x00\x05ab", b"\xff\xff\xff\xff", b"\x00\x00\x00\x03\x93\x01\x02\x03", b"\x00\x00\x00\x01\xc0",
+    b"\x00\x00\x00\x04\xdd\xff\xff\xff\xff"[:8],
+])  # fmt: skip
+def test_a_malformed_or_cut_frame_ends_the_run_in_one_line(frame):
+    def play(channel):
+        channel.outgoing.write(frame)
+        channel.outgoing.flush()
+
+    found = session(play)
+    assert isinstance(found.ended, PrivacyError)
+    assert "\n" not in str(found.ended)
+    assert found.W is None
+    assert not found.reads
+
+
+@pytest.mark.parametrize("change", [
+    {"extra": 1}, {"multiplier": "2"}, {"value": None}, {"label": "a" * 100}, {"sensitivity": [1.0]},
+    {"kind": "Exact"}, {"kind": "ReleaseRequest", "count": 0},
+])  # fmt: skip
+def test_a_request_has_exactly_the_fields_of_its_kind(change):
+    found = msgspec.to_builtins(release(), builtin_types=(bytes,)) | change
+
+    def play(channel):
+        sent = msgspec.msgpack.encode(found)
+        channel.outgoing.write(len(sent).to_bytes(4, "big") + sent)
+        channel.outgoing.flush()
+
+    assert "malformed" in str(session(play).ended)
+
+
+def test_rows_and_a_draw_cannot_be_named_in_one_request():
+    rows = {"kind": "DrawnRows", "token": 1, "rows": [0]}
+    found = msgspec.to_builtins(release(), builtin_types=(bytes,))
+    found["value"]["recipe"]["rows"] = rows
+
+    def play(channel):
+        sent = msgspec.msgpack.encode(found)
+        channel.outgoing.write(len(sent).to_bytes(4, "big") + sent)
+        channel.outgoing.flush()
+
+    assert "malformed" in str(session(play).ended)
+
+
+def test_a_frame_that_is_too_large_is_not_read():
+    def play(channel):
+        channel.outgoing.write((wire.FRAME + 1).to_bytes(4, "big"))
+        channel.outgoing.flush()
+        channel.incoming.read(1)
+
+    assert "at most" in str(session(play).ended)
+
+
+def test_a_plan_of_many_kinds_is_refused_at_once():
+    kinds = [("gradient", at_rho(0.001 * (i + 1)), 1) for i in range(17)]
+    begin = time.monotonic()
+    assert "malformed" in str(session(requests(planned(*kinds))).ended)
+    assert time.monotonic() - begin < 2
+
+
+def test_time_and_requests_have_an_end(monkeypatch):
+    found = session(requests(release()), seconds=-1.0)
+    assert "more time" in str(found.ended)
+    assert not found.reads
+    monkeypatch.setattr(serving, "MOST", 3)
+    found = session(requests(*[release(z=1e3)] * 9))
+    assert "more requests" in str(found.ended)
+    assert len(found.released) == 3
+
+
+def test_the_ledger_has_a_release_before_a_row_is_read():
+    found = session(requests(*[release(z=100.0)] * 3))
+    assert found.reads == [1] * 3  # the entry of these three, from the first on
+    assert found.server.books.of(0)[0].count == 3
+
+
+def test_why_a_request_failed_on_the_rows_is_not_told(monkeypatch):
+    def broken(self):
+        raise ValueError("row 17 has label -1")
+
+    from dpbench.privacy.exact.sums import Deferred
+
+    class Broken(Deferred):
+        integers = property(broken)
+
+    on = problem()
+    whole = on._whole
+    monkeypatch.setattr(on, "_whole", lambda shape, *a: Broken(shape, lambda: whole(shape, *a).integers), raising=False)
+    found = session(requests(release()), on)
+    assert "its ε is spent" in str(found.ended)
+    assert "17" not in str(found.ended)
+    assert found.server.books.of(0)  # it stays charged
+
+
+def test_iterates_of_another_shape_are_none():
+    def play(channel):
+        channel.send(wire.DoneRequest(W=wire.numbers(np.zeros((2, D)))))
+
+    assert session(lambda channel: requests(release(), done=False)(channel) or play(channel)).W is None
+
+
+def test_a_run_that_released_nothing_has_failed():
+    assert "nothing was released" in str(session(requests()).ended)
+
+
+def test_a_method_that_fails_is_told_in_its_own_words_on_one_line():
+    def play(channel):
+        channel.send(wire.FailedRequest(error="a\x1b[2J\nb" * 200))
+
+    found = session(play)
+    assert isinstance(found.ended, UserError)
+    assert str(found.ended).isascii()
+    assert "\n" not in str(found.ended)
+
+
+def test_samples_under_add_remove():
+    event = Poisson(0.1, Gaussian(40.0))
+    draw = wire.DrawRequest(sampler="PoissonSampler", size=0.1, label="sample")
+    value = asked(wire.GradientSum(at=AT, rows=wire.DrawnRows(token=1)), unit=STEP / 4)
+    ask = release(value, sensitivity=0.25, z=40.0, label="sample")
+    assert session(requests(planned(("sample", event, 1)), draw, ask), relation="add-remove").ended is None
+    found = session(requests(planned(("sample", event, 1)), draw, msgspec.structs.replace(ask, sensitivity=0.2)),
+                    relation="add-remove")  # fmt: skip
+    assert isinstance(found.ended, PrivacyError)
+    assert not found.reads

@@ -1,0 +1,28 @@
+"""A served run is the run in process, bit for bit: the server has no arithmetic of its own."""
+
+import numpy as np
+import pytest
+
+from tests.serving.sessions import problem, run
+
+# method: (settings, loss, weights): small, and with every constant a public one
+L1 = {"l2": 0.1, "norm": "l1"}
+METHODS = {
+    "dp-gd": {}, "dp-gd-average": {}, "dp-adam": {}, "dp-accelerated-nesterov": {},
+    "dp-sgd": {"settings": {"T": 20, "rate": 0.2}},
+    "dp-gd-laplace": L1, "dp-hb": L1, "dp-nag": L1, "dp-masg": L1,
+    "dp-nag-opt": L1 | {"settings": {"L": 1.0, "T": 8}}, "dp-masg-opt": L1 | {"settings": {"L": 1.0, "T": 8}},
+    "dp-cd": {"settings": {"scales": "bound"}}, "dp-gcd": {"settings": {"scales": "bound"}},
+    "dp-gcd-published": {"settings": {"scales": "bound"}},
+    "objpert": {}, "objpert-pure": {}, "aop": {}, "output-perturbation": {},
+    "adassp": {"loss": "squared"}, "boosted-ssp": {"loss": "squared"}, "dp-chebyshev": {},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_served_run_has_the_bits_of_the_run_in_process(name):
+    how = dict(METHODS[name])
+    settings, on = how.pop("settings", None), problem(**how)
+    here, served = run(name, on, settings=settings)
+    assert served.ended is None, served.ended
+    assert np.array_equal(here, served.W)

@@ -1,0 +1,115 @@
+"""A stranger's method in a process of its own: what it can reach, how it ends, and that a second run tells."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dpbench import algorithms
+from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
+from dpbench.run.bind import bind, budget_of
+from dpbench.serving import process, sandbox, wire
+from dpbench.serving.client import MechanismClient, PreparedMethod
+from dpbench.serving.method import ServedMethod
+from dpbench.serving.server import MechanismServer
+from tests.serving.sessions import against, given, problem
+
+FILE = Path(__file__).with_name("strangers.py")
+LIMITS = sandbox.Limits(seconds=20, wall=20)
+BUDGET = budget_of(algorithms.get("dp-gd"), 40, 1.0, None, "replace-one", "tight")
+
+
+def served(name, limits=LIMITS, on=None):
+    on = on or problem()
+    code = process.MethodCode(name, FILE.read_bytes())
+    asked = given(code.called, on, BUDGET)
+    declared = algorithms.get("dp-gd").relation
+    found = process.serve(code, asked, on, ExactMechanisms(["k"], BUDGET, declared=declared), limits)
+    return found, process.repeat(code, asked, found, limits)
+
+
+def in_thread(name):
+    """The same without a process: what the client's own types refuse."""
+    on = problem()
+    server = MechanismServer(on, SeededMechanisms(["k"], BUDGET, declared=algorithms.get("dp-gd").relation))
+    asked = given(f"{FILE}:{name}", on, BUDGET)
+
+    def play(channel):
+        try:
+            W = PreparedMethod(asked).run(MechanismClient(channel), np.zeros((1, on.d)))
+        except Exception as error:
+            channel.send(wire.FailedRequest(error=str(error)[:300]))
+        else:
+            channel.send(wire.DoneRequest(W=wire.numbers(W)))
+
+    return against(server, play)
+
+
+@pytest.mark.parametrize("name", [
+    "Rows", "Margins", "Optimum", "Norms", "AsArray", "Comparing", "Adding", "OwnNoise", "HiddenNoise", "TooMuch",
+    "Third", "Replaced", "SometimesExact", "Ledger",
+])  # fmt: skip
+def test_a_method_that_reaches_for_the_rows_gets_nothing(name):
+    found = in_thread(name)
+    assert found.W is None
+    assert isinstance(found.ended, PrivacyError | UserError)
+
+
+def test_an_honest_method_is_served_and_repeats():
+    assert in_thread("Honest").ended is None
+    found, differs = served("Honest")
+    assert not differs
+    assert len(found.transcript) == 6
+
+
+@pytest.mark.parametrize("name", ["Clock", "OwnRandomness"])
+def test_the_repeat_without_rows_finds_what_is_not_of_the_replies(name):
+    assert "returns something else" in served(name)[1]
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(("name", "told"), [
+    ("Dying", "ended before"), ("Flooding", ""), ("Breaking", "on purpose"), ("Hungry", "MemoryError"),
+])  # fmt: skip
+def test_a_broken_process_ends_the_run_in_one_line(name, told):
+    with pytest.raises((PrivacyError, UserError), match=told) as caught:
+        served(name)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.thorough
+def test_a_run_that_hangs_is_ended():
+    with pytest.raises(PrivacyError, match="ended before"):
+        served("Sleeping", sandbox.Limits(seconds=20, wall=4))
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["Outward", "Remembering", "Forking", "Filling"])
+def test_the_sandbox_has_nothing_to_find_or_to_leave(name):
+    if sandbox.at_hand() is None:
+        pytest.skip("bubblewrap is not installed, or does not work here")
+    for _ in range(2):
+        assert served(name)[1] == ""
+
+
+def test_a_file_s_text_is_read_once(tmp_path):
+    """What is run, repeated and hashed is one text: a file that changes meanwhile changes nothing."""
+    file = tmp_path / "mine.py"
+    file.write_bytes(FILE.read_bytes())
+    method = algorithms.get(f"served:{file}:Honest")
+    assert isinstance(method, ServedMethod)
+    assert method.code.source == file.read_bytes()
+    file.write_text("raise SystemExit")
+    on = problem()
+    bound = bind(method, on, [method.Settings()], [BUDGET], np.zeros((1, on.d)), ["k"])
+    assert bound.run().status == ["done"]
+
+
+@pytest.mark.parametrize(("name", "told"), [
+    ("Loud", "not private"), ("Taken", "is taken"), ("learner", "no class derived"), ("Missing", "Missing"),
+])  # fmt: skip
+def test_what_cannot_be_served_is_refused_in_one_line(name, told):
+    with pytest.raises(UserError, match=told) as caught:
+        algorithms.get(f"served:{FILE}:{name}")
+    assert "\n" not in str(caught.value)
