@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from dpbench.run.row import Point, Row
 AGREE = 1e-6  # relative: what another summation order may change
 SINGLE = 1e-4  # relative, of numbers that are kept in single precision
 SAME_EPSILON = 2e-3  # relative, of two computations of one ε: their grids
+CHAOTIC = 100.0  # what a run moves by when its start does, times this, covers the rounding of another processor
 # The columns of a row in which a second run is not compared, and why not. Every other column is compared, also one that
 # comes tomorrow: this is a list of exceptions.
 NOT_COMPARED = {
@@ -54,9 +56,33 @@ def _plain(name: str, value: Any) -> Any:
     """A column's value as JSON has it; an error without its line of code, which moves from version to version."""
     if name == "error":
         return PLACE.sub("", value or "")
+    if name == "notes" and str(value).startswith("{"):  # JSON: its numbers agree up to rounding
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(value)
     if isinstance(value, np.ndarray):
         return value.tolist()
     return msgspec.to_builtins(dict(value)) if isinstance(value, Mapping) else value
+
+
+def as_far(stated: Row, again: Row, nudged: Row, column: str) -> bool:
+    """Whether `nudged`, the run with its start moved in the last digits, differs as much in a column as the row does.
+
+    Such a run is chaotic: another processor's rounding gives other numbers, which nobody can confirm or deny.
+    """
+    there, here, beside = (_flat(_plain(column, getattr(row, column, None))) for row in (stated, again, nudged))
+    if not len(there) == len(here) == len(beside):
+        return False
+    gap, own = (float(np.max(np.abs(one - here), initial=0.0)) for one in (there, beside))
+    return 0 < gap <= CHAOTIC * own < math.inf
+
+
+def _flat(value: Any) -> np.ndarray:
+    """The numbers of a column in their order; none for words."""
+    if isinstance(value, Mapping):
+        value = [value[name] for name in sorted(value)]
+    if isinstance(value, list | tuple):
+        return np.concatenate([_flat(each) for each in value]) if value else np.empty(0)
+    return np.array([value], dtype=float) if _number(value) else np.empty(0)
 
 
 def trace_differences(stated: Traced, points: list[Point], again: Row) -> Iterator[tuple[str, str]]:

@@ -19,6 +19,7 @@ import re
 import subprocess
 import sys
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import lru_cache
 from importlib import metadata
 from importlib.util import find_spec
@@ -94,22 +95,24 @@ def _libraries(modules: int) -> ThreadpoolController:
 REHEARSED = 10.0  # seconds
 
 
-def execute(jobs: list[Job], build: Build = build) -> tuple[list[Row], list[Point]]:
+def execute(jobs: list[Job], build: Build = build, nudge: float = 0.0) -> tuple[list[Row], list[Point]]:
     """Rows of `runs` and of `traces` for jobs of one group; failures become rows, never exceptions.
 
-    build: what gives the problem of a name.
+    build: what gives the problem of a name. nudge: what every coordinate of the start moves by, to see whether a run
+    is chaotic.
     """
     with one_thread():
         try:
-            return _sweep(jobs[0], build) if jobs[0].sweep else _execute(jobs, build)
+            return _sweep(jobs[0], build, nudge) if jobs[0].sweep else _execute(jobs, build, nudge)
         except (KeyboardInterrupt, SystemExit):
             raise
         except Exception as error:
             return [failed_row(job, error) for job in jobs], []
 
 
-def _execute(jobs: list[Job], build: Build) -> tuple[list[Row], list[Point]]:
+def _execute(jobs: list[Job], build: Build, nudge: float) -> tuple[list[Row], list[Point]]:
     first, bound = jobs[0], bind_jobs(jobs, build)
+    bound = replace(bound, start=bound.start + nudge) if nudge else bound
     run = bound.run(traced=first.trace)
     if first.timed and run.seconds < REHEARSED:
         run = bound.run(traced=first.trace)
@@ -122,12 +125,12 @@ def _execute(jobs: list[Job], build: Build) -> tuple[list[Row], list[Point]]:
     return rows, _trace_rows(jobs, run.trace, optimum)
 
 
-def _sweep(job: Job, build: Build) -> tuple[list[Row], list[Point]]:
+def _sweep(job: Job, build: Build, nudge: float) -> tuple[list[Row], list[Point]]:
     """The one row of a sweep: the excess losses of its members (infinite where one diverged), their worst ε."""
     members = job.members()
     problem, algorithm = build(job.problem), algorithms.get(job.algorithm)
     size = algorithm.batch_size(problem.n, problem.d)
-    rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size], build)[0]]
+    rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size], build, nudge)[0]]
     worst = max(rows, key=lambda row: (row.status not in outcomes.RESULTS, row.epsilon_planned or 0.0))
     found = describe(job, job.parsed())
     for name in ("T", "delta", "relation", "accounting", "private", "epsilon_planned", "epsilon_realised",

@@ -13,9 +13,10 @@ import pytest
 from click.testing import CliRunner
 
 import dpbench
-from dpbench import experiments
+from dpbench import datasets, experiments
 from dpbench.archive import compared, content, harness, verifying, zipped
 from dpbench.cli.board import verify as command
+from dpbench.datasets.cache import Pin
 from dpbench.errors import UserError
 from dpbench.run.job import Keys
 from dpbench.run.row import RUNS, Row
@@ -280,6 +281,45 @@ def test_a_run_that_diverged_does_not_agree_with_every_number():
     assert not [*compared.row_differences(made, made)]
     stated = Row(key="k", status="diverged", gradient_norm=1.0)  # an archive has no infinity
     assert [column for column, told in compared.row_differences(stated, made) if told] == ["gradient_norm"]
+
+
+def test_notes_in_json_agree_up_to_rounding():
+    made = Row(key="k", status="done", notes='{"F": 0.0374966228354312, "failed": 3}')
+    close = Row(key="k", status="done", notes='{"F": 0.0374966228354311, "failed": 3}')
+    assert not [*compared.row_differences(close, made)]
+    for other in ('{"F": 0.0374967, "failed": 3}', '{"F": 0.0374966228354312, "failed": 4}', "F"):
+        assert [*compared.row_differences(Row(key="k", status="done", notes=other), made)]
+
+
+def test_a_row_is_chaotic_only_where_the_run_moves_as_far_itself():
+    """The measure is what a start moved by rounding does to a run; a run that stays as it is denies every other row."""
+
+    def row(objective, values=None):
+        return Row(key="k", status="done", objective=objective, values=values, ending="met")
+
+    assert compared.as_far(row(0.51), row(0.50), row(0.505), "objective")
+    assert not compared.as_far(row(0.51), row(0.50), row(0.50), "objective")
+    assert not compared.as_far(row(5.0), row(0.50), row(0.501), "objective")
+    assert compared.as_far(row(0, [1.0, 2.0]), row(0, [1.1, 2.0]), row(0, [1.0, 2.1]), "values")
+    assert not compared.as_far(row(0, [1.0]), row(0, [1.1, 2.0]), row(0, [1.0, 2.1]), "values")
+    assert not compared.as_far(row(0.51), row(0.50), row(0.505), "ending")  # words
+
+
+def test_a_forged_row_of_a_run_that_is_not_chaotic_stays_wrong(site, archived, tmp_path):
+    change = each_row(lambda row: {**row, "objective": row["objective"] * (1 + 1e-5)})
+    forged = altered(archived.path, tmp_path / "forged.zip", rows__jsonl=change)
+    with installed(site, NAME):
+        assert dpbench.verify(forged, sample=2, seed=0).outcome == "wrong"
+
+
+def test_arrays_that_are_pinned_are_those_of_another_processor(monkeypatch):
+    """A drawn data set has other last digits there; any other digest is of other data."""
+    here = datasets.load("synthetic").sha256
+    monkeypatch.setattr(verifying, "pinned", lambda: {datasets.describe("synthetic").versioned: Pin("1" * 64, {})})
+    made = Row(key="k", problem="synthetic", data_sha256=f"{here} in units 2")
+    assert verifying._as_pinned(Row(key="k", problem="synthetic", data_sha256=f"{'1' * 64} in units 2"), made)
+    for other in (f"{'2' * 64} in units 2", f"{'1' * 64} in units 3", "1" * 64):
+        assert not verifying._as_pinned(Row(key="k", problem="synthetic", data_sha256=other), made)
 
 
 @pytest.mark.parametrize(
