@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 HELD, NOT_HELD = "held", "not held"
@@ -44,6 +44,49 @@ class Verdict:
     def held(self) -> bool | None:
         """True or False where the claim was decided, else None."""
         return {HELD: True, NOT_HELD: False}.get(self.word)
+
+
+@dataclass(frozen=True)
+class Share:
+    """In how many of some cases a claim holds: `held` of `seen`, and `missing` ones that nobody could look at."""
+
+    held: int
+    seen: int
+    missing: int = 0
+
+    @classmethod
+    def of(cls, cases: Iterable[bool | None], missing: int = 0) -> Share:
+        """cases: whether each holds; None where its rows do not say."""
+        found = list(cases)
+        seen = [one for one in found if one is not None]
+        return cls(sum(map(bool, seen)), len(seen), missing + len(found) - len(seen))
+
+    def reaches(self, bar: float) -> bool | None:
+        """Whether the share is at least `bar`, with the missing cases put both ways: None where they can turn it."""
+        of = max(1, self.seen + self.missing)
+        if self.held >= bar * of:
+            return True
+        return None if self.held + self.missing >= bar * of else False
+
+    def __str__(self) -> str:
+        return f"{self.held} of {self.seen}" + (f" ({self.missing} missing)" if self.missing else "")
+
+
+def over_variants(found: Mapping[str, bool | None]) -> tuple[bool | None, str]:
+    """One verdict under several choices of ours, and what it depends on: None where they do not agree.
+
+    >>> over_variants({"T to 8,000": True, "T to 10,000": False})
+    (None, 'depends on our choice: held with T to 8,000, not held with T to 10,000')
+    """
+    words = {True: HELD, False: NOT_HELD, None: OPEN}
+    if len({*found.values()}) == 1:
+        return next(iter(found.values())), ""
+    told = [
+        f"{word} with {' and with '.join(names)}"
+        for one, word in words.items()
+        if (names := [name for name, value in found.items() if value is one])
+    ]
+    return None, "depends on our choice: " + ", ".join(told)
 
 
 def settings_of(verdicts: Sequence[Verdict], alone: str = BOTH) -> list[str]:

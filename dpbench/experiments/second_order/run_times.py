@@ -251,6 +251,7 @@ class Quotient(NamedTuple):
     tried: int
     tried_at_1: int
     inside: bool
+    others: int  # other data sets whose published value at this ε is within the tolerance too
 
 
 @memoised
@@ -259,6 +260,10 @@ def quotients(context: Context) -> pd.DataFrame:
     published = context.experiment.published()["table1"]
     table = cells(context, "table1")
     lines = []
+    at: dict[float, dict[str, float]] = {e: {} for e in published["epsilon"]}  # ε → problem → what is published
+    for problem in context.problems("fig2"):
+        for epsilon, ratio in zip(published["epsilon"], published["ratio"][problem], strict=True):
+            at[epsilon][problem] = ratio / published["ratio"][problem][published["epsilon"].index(1.0)]
     for problem in context.problems("fig2"):
         ratios = dict(zip(published["epsilon"], published["ratio"][problem], strict=True))
         low, high = published["seconds"][problem]
@@ -268,9 +273,11 @@ def quotients(context: Context) -> pd.DataFrame:
         for epsilon in (e for e in published["epsilon"] if e != 1):
             theirs, tolerance = ratios[epsilon] / ratios[1.0], FLAT * high / low
             quotient = ours.get(epsilon, np.nan) / theirs
+            beside = [ours.get(epsilon, np.nan) / one for other, one in at[epsilon].items() if other != problem]
             lines.append(Quotient(problem, epsilon, theirs, ours.get(epsilon, np.nan), grid.get(epsilon, np.nan),
                                   seconds.get(epsilon, np.nan), quotient, tolerance, int(tried.get(epsilon, 0)),
-                                  int(tried.get(1.0, 0)), bool(1 / tolerance <= quotient <= tolerance)))  # fmt: skip
+                                  int(tried.get(1.0, 0)), bool(1 / tolerance <= quotient <= tolerance),
+                                  sum(1 / tolerance <= one <= tolerance for one in beside)))  # fmt: skip
     return pd.DataFrame(lines, columns=Quotient._fields)
 
 
@@ -283,19 +290,23 @@ def shapes(context: Context) -> WithWords:
         context.gap("shapes", f"{problem} at ε = {epsilon:g} or 1")
         for problem, epsilon in table.loc[table["quotient"].isna(), ["problem", "epsilon"]].itertuples(index=False)
     ]
+    others = len(context.problems("fig2")) - 1
     lines = [
         [problem_title(one.problem), f"{one.epsilon:g}", f"{one.published:.2f}",
          *("–" if np.isnan(v) else f"{v:.2f}" for v in (one.ours, one.quotient)), f"{one.tolerance:.2f}",
-         "–" if np.isnan(one.quotient) else "yes" if one.inside else "no",
+         "–" if np.isnan(one.quotient) else "yes" if one.inside else "no", f"{one.others} of {others}",
          f"{one.tried} / {one.tried_at_1}", *("–" if np.isnan(v) else f"{v:.2f}" for v in (one.grid_T, one.seconds))]
         for one in frames.records(table, Quotient)
     ]  # fmt: skip
     firm = known[(known[["tried", "tried_at_1"]] >= FIRM).all(axis=1)]
-    header = ["data set", "ε", "published", "ours", "ours / published", "tolerance", "inside",
+    header = ["data set", "ε", "published", "ours", "ours / published", "tolerance", "inside", "others' values inside",
               "T tried / at ε = 1", "best T of the grid", "seconds here"]  # fmt: skip
     return Table(pd.DataFrame(lines, columns=header), "", table, gaps), {
         "known": len(known),
         "inside": int(known["inside"].sum()),
+        "telling": int((known["inside"] & known["others"].eq(0)).sum()),
+        "others": int(known["others"].sum()),
+        "swaps": len(known) * others,
         "firm": len(firm),
         "tried": FIRM,
         "firm_inside": int(firm["inside"].sum()),
