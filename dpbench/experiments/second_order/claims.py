@@ -230,9 +230,9 @@ def minibatches(context: Context) -> WithWords:
             orders[problem_title(str(problem))] = clip / add
     if not speedups:
         raise NotEnough
-    fast = Share.of((s >= 8 for s in speedups.values()), missing)
+    quick = Share.of((s >= 8 for s in speedups.values()), missing)
     order = Share.of((ratio >= 1 for ratio in orders.values()), missing)
-    return _all(fast.reaches(BAR), order.reaches(BAR)), {
+    return _all(quick.reaches(BAR), order.reaches(BAR)), {
         "speedups": listed(speedups, "× faster"),
         "orders": listed(orders, "×"),
         "bar": BAR,
