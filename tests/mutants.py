@@ -144,6 +144,7 @@ DATASETS = [
            PINS + "a_fingerprint_tells_positions_apart", "blocks may be swapped under a pin"),
 ]  # fmt: skip
 
+SECOND = "experiments/test_second_order_claims.py::test_"
 VERIFY, VERIFYING = "archive/verifying.py", "archive/test_verifying.py::test_"
 ARCHIVE = [
     Mutant("archive/compared.py", "if row.objective is not None and math.isfinite(row.objective) else 0.0",
@@ -266,6 +267,14 @@ STUDY = [
            "study/test_printed.py::test_rounding_on_the_decimal_string", "one rounding rule is enough for equality"),
     Mutant("study/headline.py", "judged = [one for one in cells if one[\"counts\"]]", "judged = cells",
            VERDICTS + "trivial_cells_and_copies_count_in_no_share", "the sentence counts copies and trivial cells"),
+    Mutant("study/verdict.py", "return None if self.held + self.missing >= bar * of else False", "return False",
+           SECOND + "a_missing_cell_that_can_turn_a_claim_leaves_it_open", "a missing cell counts against the claim"),
+    Mutant("study/verdict.py", "of = max(1, self.seen + self.missing)", "of = max(1, self.seen)",
+           SECOND + "a_missing_cell_that_can_turn_a_claim_leaves_it_open", "missing cells are dropped"),
+    Mutant("study/verdict.py", "if len({*verdicts.values()}) == 1:", "if True in verdicts.values():",
+           SECOND + "a_claim_that_hangs_on_a_choice_of_ours_is_open_and_says_on_which", "one choice is enough"),
+    Mutant("experiments/second_order/claims.py", "lost, unsure = best <= own,", "lost, unsure = own <= best,",
+           SECOND + "a_cell_is_lost_to_any_method_and_won_only_against_all", "the sides are exchanged"),
     Mutant("study/headline.py", "one[\"verdict\"] in (EXACT, MATCH, DIFFERS) and ratio == ratio", "ratio == ratio",
            VERDICTS + "transients_do_not_narrow_the_pooled_ratio", "values that notice nothing are pooled"),
     Mutant("study/laws.py", "LEVEL = 0.05", "LEVEL = 0.3",

@@ -57,9 +57,9 @@ class Share:
     @classmethod
     def of(cls, cases: Iterable[bool | None], missing: int = 0) -> Share:
         """cases: whether each holds; None where its rows do not say."""
-        found = list(cases)
-        seen = [one for one in found if one is not None]
-        return cls(sum(map(bool, seen)), len(seen), missing + len(found) - len(seen))
+        known = list(cases)
+        seen = [one for one in known if one is not None]
+        return cls(sum(map(bool, seen)), len(seen), missing + len(known) - len(seen))
 
     def reaches(self, bar: float) -> bool | None:
         """Whether the share is at least `bar`, with the missing cases put both ways: None where they can turn it."""
@@ -72,19 +72,19 @@ class Share:
         return f"{self.held} of {self.seen}" + (f" ({self.missing} missing)" if self.missing else "")
 
 
-def over_variants(found: Mapping[str, bool | None]) -> tuple[bool | None, str]:
+def over_variants(verdicts: Mapping[str, bool | None]) -> tuple[bool | None, str]:
     """One verdict under several choices of ours, and what it depends on: None where they do not agree.
 
     >>> over_variants({"T to 8,000": True, "T to 10,000": False})
     (None, 'depends on our choice: held with T to 8,000, not held with T to 10,000')
     """
     words = {True: HELD, False: NOT_HELD, None: OPEN}
-    if len({*found.values()}) == 1:
-        return next(iter(found.values())), ""
+    if len({*verdicts.values()}) == 1:
+        return next(iter(verdicts.values())), ""
     told = [
         f"{word} with {' and with '.join(names)}"
         for one, word in words.items()
-        if (names := [name for name, value in found.items() if value is one])
+        if (names := [name for name, value in verdicts.items() if value is one])
     ]
     return None, "depends on our choice: " + ", ".join(told)
 

@@ -195,8 +195,8 @@ def faster_than_the_oracle(context: Context) -> WithWords:
     )
     gap, lacking = Share.of(grows.values()), _panels_without(context, speed)
     faster = {
-        name: Share.of((s > 1 for s in found.values()), lacking)
-        for name, found in (("the oracle at its best T", speed), ("the oracle at any T", shortest))
+        name: Share.of((s > 1 for s in times.values()), lacking)
+        for name, times in (("the oracle at its best T", speed), ("the oracle at any T", shortest))
     }
     held, depends = over_variants({name: _all(one.reaches(BAR), gap.reaches(BAR)) for name, one in faster.items()})
     return held, {
