@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from dpbench.errors import counted
 from dpbench.run.job import JobSeries
 from dpbench.run.store import Ended, Store
-from dpbench.study.experiment import Experiment
+from dpbench.study.experiment import PLANTED, Experiment
 from dpbench.study.plan import JobPlan, Planner
 
 NOT_APPLICABLE = "not applicable"
+WORTH_SAYING = 1.0  # core-hours of the missing runs
 
 
 @dataclass(frozen=True)
@@ -38,8 +39,8 @@ def run_counts(experiment: Experiment, profile: str, store: Store) -> Iterator[R
     # of a freed block to another one.
     alive = []
     shared: dict[tuple[int, ...], tuple[int, int, int, str]] = {}
-    for artefact in experiment.artefacts:
-        blocks = experiment.blocks(profile, artefact.name)
+    for artefact in [*(one.name for one in experiment.artefacts), *([PLANTED] if experiment.cells else [])]:
+        blocks = experiment.blocks(profile, artefact)
         alive.append(blocks)
         identity = tuple(map(id, blocks))
         if identity not in shared:
@@ -48,8 +49,9 @@ def run_counts(experiment: Experiment, profile: str, store: Store) -> Iterator[R
                 continue
             total, missing, failed, unreachable, unfinished = counter.of(plan.series)
             done = total - missing - failed - unreachable
-            shared[identity] = done, missing, failed, _notes(plan, unfinished, unreachable)
-        yield RunCounts(f"{experiment.name}/{artefact.name}", profile, *shared[identity])
+            hours = counter.hours(plan.series) if missing else 0.0
+            shared[identity] = done, missing, failed, _notes(plan, unfinished, unreachable, hours)
+        yield RunCounts(f"{experiment.name}/{artefact}", profile, *shared[identity])
 
 
 class RunCount:
@@ -65,22 +67,37 @@ class RunCount:
 
     def of(self, series: Iterable[JobSeries]) -> tuple[int, int, int, int, set[str]]:
         """(all, missing, failed, beyond reach), and the problems on which runs are missing."""
-        alike: dict[bytes, list[JobSeries]] = defaultdict(list)
-        for each in series:
-            alike[each.like.whole].append(each)
         sums, unfinished = [0, 0, 0, 0], set()
-        for first, *others in alike.values():
-            if all(first == other for other in others):
-                if id(first) not in self._known:
-                    self._known[id(first)] = first, self._one([first])
-                counts = self._known[id(first)][1]
-            else:
-                counts = self._one([first, *others])
+        for first, counts in self._each(series):
             for i, number in enumerate(counts):
                 sums[i] += number
             if counts[1]:
                 unfinished.add(first.job.problem)
         return sums[0], sums[1], sums[2], sums[3], unfinished
+
+    def hours(self, series: Iterable[JobSeries]) -> float:
+        """Roughly the hours that the missing runs take on one core, at the T that they are given at most."""
+        from dpbench.run import runner
+
+        costs = [
+            counts[1] * runner.seconds(runner.work(first.job), float(getattr(first.job.parsed(), "T", None) or 0), 1)
+            for first, counts in self._each(series)
+            if counts[1]
+        ]
+        return sum(costs) / 3600
+
+    def _each(self, series: Iterable[JobSeries]) -> Iterator[tuple[JobSeries, tuple[int, int, int, int]]]:
+        """The first of the series whose keys may be in common, and their counts together."""
+        alike: dict[bytes, list[JobSeries]] = defaultdict(list)
+        for each in series:
+            alike[each.like.whole].append(each)
+        for first, *others in alike.values():
+            if all(first == other for other in others):
+                if id(first) not in self._known:
+                    self._known[id(first)] = first, self._one([first])
+                yield first, self._known[id(first)][1]
+            else:
+                yield first, self._one([first, *others])
 
     def _one(self, alike: list[JobSeries]) -> tuple[int, int, int, int]:
         keys = alike[0].keys if len(alike) == 1 else set().union(*(one.keys for one in alike))
@@ -88,8 +105,8 @@ class RunCount:
         return len(keys), *self._ended.counts(keys, traced)
 
 
-def _notes(planned: JobPlan, unfinished: set[str], beyond: int) -> str:
-    notes = []
+def _notes(planned: JobPlan, unfinished: set[str], beyond: int, hours: float) -> str:
+    notes = [f"missing: roughly {hours:.2g} core-hours"] if hours >= WORTH_SAYING else []
     absent = sorted({dataset for problem, dataset in planned.missing_data.items() if problem in unfinished})
     if absent:
         notes.append(f"data not fetched: {', '.join(absent)}")

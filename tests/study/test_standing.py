@@ -27,6 +27,16 @@ def test_each_run_counts_once_and_for_what_it_is():
     assert count.of([one, series(6, T=4)]) == (12, 8, 1, 1, {"synthetic"})
 
 
+def test_the_cost_is_that_of_the_missing_runs_alone():
+    one, longer = series(6), series(6, T=300)
+    nothing = RunCount(Ended({}, set))
+    assert nothing.hours([longer]) > 50 * nothing.hours([one]) > 0
+    half = RunCount(Ended(dict.fromkeys(one.keys[:3], "done"), set))
+    assert half.hours([one]) == nothing.hours([one]) / 2
+    assert half.hours([one, one]) == half.hours([one])
+    assert RunCount(Ended(dict.fromkeys(one.keys, "done"), set)).hours([one]) == 0
+
+
 def test_only_problems_with_missing_runs_are_unfinished():
     one, other = series(2), series(2, problem="a1a")
     assert RunCount(Ended(dict.fromkeys(one.keys, "done"), set)).of([one, other]) == (4, 2, 0, 0, {"a1a"})
