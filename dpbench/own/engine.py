@@ -135,7 +135,7 @@ def _problem(plan: FitPlan, X: Any, y: Any, *, seed: int | None, check: bool, ow
         needed=(declared.row_bound_norm, declared.row_bound) if bounded else None,
         release=seed is None and not plan.flaw, exact=plan.exact,
         precision="float32" if owned and X.dtype == np.float32 else spec.precision,
-        steady=spec.timing is not None, owned=owned,
+        steady=spec.timing is not None or (plan.served and isinstance(X, np.ndarray)), owned=owned,
         declared={"loss": declared.loss, "l1": spec.l1, "l2": declared.l2, "w2": spec.w2, "name": declared.name,
                   "row_bound_norm": declared.row_bound_norm, "row_bound": declared.row_bound},
     )  # fmt: skip

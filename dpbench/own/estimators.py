@@ -408,7 +408,8 @@ def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegre
     model, stated, _ = models.load(path)
     spec = model.spec
     kind: Any = PrivateRegressor if model.labels is None else PrivateClassifier
-    ours = algorithms.not_ours(stated.mechanism, stated.settings) is None  # of any other nothing is imported
+    served = stated.mechanism.startswith(algorithms.SERVED)
+    ours = not served and algorithms.not_ours(stated.mechanism, stated.settings) is None  # else nothing is imported
     l2 = model.plan.ridge if ours else spec.l2
     found: Any = kind(spec.epsilon, spec.delta, algorithm=spec.algorithm, l2=l2, fit_intercept=model.intercept,
                       settings=spec.settings or None, arithmetic=spec.arithmetic, precision=spec.precision,

@@ -128,6 +128,7 @@ def fit(
     precision: Literal["float64", "float32"] = "float64",
     timing: Literal["constant"] | None = None,
     rule: bool = False,
+    trusted: bool = False,
     **settings: Any,
 ) -> Fit:
     """Fit one model to (X, y) by a private optimiser, and check what it spent.
@@ -169,6 +170,8 @@ def fit(
             rounding to float32 would take beyond the bound are kept within it.
         timing: "constant": every step is made, and made as often, whatever the data of this shape are. For arithmetic
             "bytes" and rows in an array; what remains is measured in the guide "Time". None: as fast as it goes.
+        trusted: whether a method that is not dpbench's own (a file's, or of an installed package) runs where the rows
+            are. By default it is served: it runs in a process without them, and is sent noised sums alone.
         rule: whether settings that are not given are those of the method's public rule, as of the estimators; else
             they are as published.
         **settings: the algorithm's settings, e.g. T=100.
@@ -193,7 +196,7 @@ def fit(
     fields: dict[str, Any] = {
         "epsilon": epsilon, "delta": delta, "algorithm": algorithm, "settings": settings, "rule": rule, "l1": l1,
         "l2": l2, "w2": w2, "accounting": accounting, "relation": relation, "arithmetic": arithmetic,
-        "precision": precision, "timing": timing, "reproducible": seed is not None,
+        "precision": precision, "timing": timing, "reproducible": seed is not None, "trusted": trusted,
     }  # fmt: skip
     if schema is not None:
         schema = schemas.load(schema)

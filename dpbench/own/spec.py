@@ -31,6 +31,7 @@ from dpbench.problems import Declaration, losses
 from dpbench.run.bind import bind, budget_of
 from dpbench.run.job import check_delta, delta_value
 from dpbench.schema.encoding import Encoding
+from dpbench.serving.method import ServedMethod
 
 LARGEST_EPSILON = 1e6
 
@@ -79,6 +80,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     precision: str = "float64"
     timing: str | None = None
     reproducible: bool = False
+    trusted: bool = False  # whether a method that is not dpbench's own runs where the rows are
 
     @property
     def lengths(self) -> row_bounds.Lengths:
@@ -118,6 +120,11 @@ class FitPlan:
     exact: bool
     flaw: str
     foreign: str | None
+
+    @property
+    def served(self) -> bool:
+        """Whether the method runs in a process without rows."""
+        return isinstance(self.method, ServedMethod)
 
     @property
     def arithmetic(self) -> str:
@@ -276,6 +283,8 @@ def _problem(spec: Spec) -> tuple[str, Any, int, int]:
     name = spec.algorithm
     if name == "auto":
         name = _chosen(spec, loss, d, delta)
+    if not spec.trusted and not name.startswith(algorithms.SERVED) and algorithms.not_ours(name, {}) is not None:
+        name = algorithms.SERVED + name
     if k <= 2 or not algorithms.resolve(name)[0].needs.missing_for(losses.get(loss)):
         return name, loss, d, 1
     if spec.class_weights is not None:
@@ -309,7 +318,10 @@ def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, w
             f"arithmetic: {method.name} on {problem.loss.name} loss has no guarantee for bytes: {why}; "
             f"for 'bytes' use one of: {', '.join(dict.fromkeys(able))}"
         )
-    exact = spec.arithmetic == "bytes" or (spec.arithmetic is None and not why and not spec.reproducible)
+    served = isinstance(method, ServedMethod)
+    if served and (why or spec.arithmetic == "real"):
+        raise UserError(f"algorithm: {method.name} is served, and releases bytes alone: {why or 'arithmetic is real'}")
+    exact = served or spec.arithmetic == "bytes" or (spec.arithmetic is None and not why and not spec.reproducible)
     if spec.timing and not exact:
         raise UserError(f"timing: with these arguments {method.name} has no constant time; it takes arithmetic='bytes'")
     if spec.timing and method.exact == "minimiser" and spec.l1:

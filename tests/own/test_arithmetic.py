@@ -310,8 +310,8 @@ def test_what_cannot_take_constant_time_is_one_line():
         dpbench.fit(scipy.sparse.csr_matrix(X), y, **call)
 
 
-def test_of_a_plug_in_the_guarantee_says_whose_word_it_is(tmp_path):
-    """Its ledger is checked; that it returns nothing else cannot be."""
+def test_a_plug_in_is_served_and_where_it_is_trusted_the_guarantee_says_whose_word_it_is(tmp_path):
+    """In process its ledger is checked; that it returns nothing else cannot be. Served, it has nothing else."""
     file = tmp_path / "theirs.py"
     file.write_text(
         "from dpbench.algorithms.gradient_descent import DPGradientDescent\n\n\n"
@@ -321,9 +321,18 @@ def test_of_a_plug_in_the_guarantee_says_whose_word_it_is(tmp_path):
     rng = np.random.default_rng(0)
     X = rng.uniform(-0.2, 0.2, (50, 2))
     y = np.where(X[:, 0] > 0, 1.0, -1.0)
-    for name, foreign in ((f"{file}:Theirs", True), ("dp-gd", False)):
-        told = dpbench.fit(X, y, algorithm=name, epsilon=1.0, T=2).guarantee
+    for name, trusted, foreign in (
+        (f"{file}:Theirs", False, False),
+        (f"{file}:Theirs", True, True),
+        ("dp-gd", True, False),
+    ):
+        told = dpbench.fit(X, y, algorithm=name, epsilon=1.0, T=2, trusted=trusted).guarantee
+        assert "holds for the bytes released" in told
         assert told.endswith("is the word of their-gd alone") == foreign, told
+    one, other = (dpbench.fit(X, y, algorithm=f"{file}:Theirs", epsilon=1.0, T=2, seed=3).w for _ in range(2))
+    assert np.array_equal(one, other)
+    with pytest.raises(UserError, match="releases bytes alone"):
+        dpbench.fit(X, y, algorithm=f"{file}:Theirs", epsilon=1.0, T=2, arithmetic="real")
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.int8, bool, np.float16])
