@@ -739,8 +739,8 @@ SERVING = [
     ),
     Mutant(
         SERVER,
-        "if self.term is not None or not (loss.convex",
-        "if not (loss.convex",
+        "if self.term is not None or not (covered",
+        "if not (covered",
         REFUSED + "[a term drawn twice]",
         "a run has several terms",
     ),

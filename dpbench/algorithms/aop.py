@@ -238,17 +238,9 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
         output, event = self._calibrated(problem, mechanisms, settings)
         if isinstance(event, LogisticPerturbation):
             ridge = problem.smoothness / event.curvature / n
-            b = mechanisms.joint_term(problem.d, sensitivity=sensitivity, event=event, label="objective")
         else:
             ridge = rows * (settings.smoothness or problem.smoothness) / event.jacobian / n
-            b = mechanisms.linear_term(
-                problem.d,
-                sensitivity=sensitivity,
-                noise_multiplier=event.noise_multiplier,
-                jacobian=event.jacobian,
-                delta=event.delta,
-                label="objective",
-            )
+        b = mechanisms.linear_term(problem.d, sensitivity=sensitivity, event=event, label="objective")
         seen = problem if settings.rows == "divided" else undivided(problem)
         W, norms, evaluations = seen.approximate_minimiser(minimise, np.zeros_like(W), b, ridge, gamma)
         # The solver stops anywhere within γ/ridge of the exact minimiser: two points of that ball are 2γ/ridge apart.

@@ -176,7 +176,7 @@ class DPObjectivePerturbation(dp.Algorithm):
     def run(self, problem, W, mechanisms, settings, trace):
         n, gamma = problem.n, tolerance(problem)
         ridge, event, output = calibrated(problem, mechanisms.budget, settings.safety)
-        b = mechanisms.joint_term(
+        b = mechanisms.linear_term(
             problem.d,
             sensitivity=mechanisms.budget.relation.rows * problem.lipschitz / n,
             event=event,
@@ -285,7 +285,7 @@ class PureObjectivePerturbation(dp.Algorithm):
         n, d, gamma = problem.n, problem.d, tolerance(problem)
         relation, epsilon = mechanisms.budget.relation, mechanisms.budget.epsilon
         ridge, event = self._calibrated(problem, mechanisms.budget, settings)
-        b = mechanisms.radial_term(
+        b = mechanisms.linear_term(
             d,
             sensitivity=relation.rows * problem.lipschitz / n,
             event=event,

@@ -52,7 +52,6 @@ from dpbench.privacy.noise import (
     SYMMETRIC,
     UNIFORM,
     Array,
-    Noise,
     Releases,
     Scalars,
 )
@@ -222,42 +221,31 @@ class Mechanisms:
         z = 1 / epsilon
         return self.releases.release(value, RADIAL, Radial, label, sensitivity=sensitivity, multiplier=z)
 
-    def radial_term(self, d: int, *, sensitivity: float, event: RadialPerturbation, label: str) -> Array:
-        """As `joint_term`, with b of density ∝ exp(-‖b‖₂/s), s = sensitivity · the multiplier of `event`: (k, d)."""
-        if self.doubled:
-            raise PrivacyError(f"{label}: the Jacobian's bound is for one relation; declare it for replace-one")
-        return self._term(d, RADIAL, event, label, sensitivity)
-
     def linear_term(
-        self, d: int, *, sensitivity: float, noise_multiplier: float, jacobian: float, delta: float, label: str
+        self,
+        d: int,
+        *,
+        sensitivity: float,
+        event: ObjectivePerturbation | LogisticPerturbation | RadialPerturbation,
+        label: str,
     ) -> Array:
-        """b ~ N(0, (sensitivity · noise_multiplier)² I), (k, d): the random linear term of objective perturbation.
+        """b (k, d), the random linear term of objective perturbation: N(0, s²I), or of density ∝ exp(-‖b‖₂/s).
 
-        What is released is the *exact* minimiser of an objective with <b, w> added, not b. `sensitivity`: ℓ₂, of that
-        objective's gradient; `jacobian` and `delta`: see `ledger.ObjectivePerturbation`. Source: Kifer, Smith and
-        Thakurta (2012), Theorem 2.
+        What is released is the *exact* minimiser of an objective with <b, w> added, not b. s is `sensitivity`, ℓ₂, of
+        that objective's gradient, times the multiplier of `event`, which says what the ledger gets and which law b has:
+        the radial one at δ = 0 (Chaudhuri, Monteleoni and Sarwate 2011), else the Gaussian one (Kifer, Smith and
+        Thakurta 2012, Theorem 2). The event's bound on the Jacobian is for the run's own relation.
         """
         if self.doubled:
             raise PrivacyError(f"{label}: the Jacobian's bound is for one relation; declare it for replace-one")
-        return self._term(d, NORMAL, ObjectivePerturbation(noise_multiplier, jacobian, delta), label, sensitivity)
-
-    def joint_term(self, d: int, *, sensitivity: float, event: LogisticPerturbation, label: str) -> Array:
-        """As `linear_term`, with gradient and Jacobian accounted together: `event` of the run's relation, see there."""
-        if self.doubled:
-            raise PrivacyError(f"{label}: the Jacobian's bound is for one relation; declare it for replace-one")
-        return self._term(d, NORMAL, event, label, sensitivity)
-
-    def _term(
-        self,
-        d: int,
-        noise: Noise,
-        event: RadialPerturbation | ObjectivePerturbation | LogisticPerturbation,
-        label: str,
-        sensitivity: float,
-    ) -> Array:
-        z = event.noise_multiplier
+        noise = RADIAL if isinstance(event, RadialPerturbation) else NORMAL
         return self.releases.term(
-            d, noise, lambda each: replace(event, noise_multiplier=each), z, label, sensitivity=sensitivity
+            d,
+            noise,
+            lambda each: replace(event, noise_multiplier=each),
+            event.noise_multiplier,
+            label,
+            sensitivity=sensitivity,
         )
 
     def last_iterate(

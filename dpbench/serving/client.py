@@ -191,7 +191,7 @@ class ServedDeclaration(Declaration):
     ) -> tuple[SumHandle, np.ndarray, np.ndarray]:
         """See `EmpiricalRisk`; that the solver reaches γ is the server's to see."""
         if not isinstance(b, Token) and np.any(b):
-            raise PrivacyError("a linear term is the server's, drawn by mechanisms.joint_term")
+            raise PrivacyError("a linear term is the server's, drawn by mechanisms.linear_term")
         recipe = wire.PerturbedMinimiser(
             solver=str(solve.__module__).rpartition(".")[2], ridge=float(ridge), tolerance=float(gamma),
             term=isinstance(b, Token),

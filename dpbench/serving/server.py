@@ -41,6 +41,7 @@ CHOICES: dict[str, Any] = {"argmax": ledger.PureDP, "argmax of magnitudes": ledg
 SAMPLERS: dict[str, Any] = {one.__name__: one for one in (
     sampling.PoissonSampler, sampling.PoissonReplacedSampler, sampling.WithoutReplacementSampler)}  # fmt: skip
 SOLVERS = {"aop": aop.minimise, "objective_perturbation": objective_perturbation.minimise}
+PERTURBATIONS = (ledger.LogisticPerturbation, ledger.ObjectivePerturbation, ledger.RadialPerturbation)
 MOST = 200_000  # requests of a run
 OPEN = 16  # samplers, and models that are followed
 VOID = "could not be carried out on these rows, so nothing of this run counts; its ε is spent"
@@ -139,20 +140,11 @@ class MechanismServer:
     def _term(self, request: wire.TermRequest) -> None:
         """The random linear term of objective perturbation, which stays here; of what it covers see `exact.terms`."""
         event, loss, problem = release_of(request.event), self.problem.loss, self.problem
-        if self.term is not None or not (loss.convex and loss.smooth and loss.lipschitz < math.inf):
+        covered = loss.convex and loss.smooth and loss.lipschitz < math.inf
+        if self.term is not None or not (covered and isinstance(event, PERTURBATIONS)):
             raise RefusedRequest("no proof covers this term")
-        given: dict[str, Any] = {
-            "sensitivity": self.budget.relation.rows * problem.lipschitz / problem.n, "label": request.label
-        }  # fmt: skip
-        if isinstance(event, ledger.RadialPerturbation):
-            self.term = self.mechanisms.radial_term(problem.d, event=event, **given)
-        elif isinstance(event, ledger.LogisticPerturbation):
-            self.term = self.mechanisms.joint_term(problem.d, event=event, **given)
-        elif isinstance(event, ledger.ObjectivePerturbation):
-            given |= {"noise_multiplier": event.noise_multiplier, "jacobian": event.jacobian, "delta": event.delta}
-            self.term = self.mechanisms.linear_term(problem.d, **given)
-        else:
-            raise RefusedRequest("no proof covers this term")
+        sensitivity = self.budget.relation.rows * problem.lipschitz / problem.n
+        self.term = self.mechanisms.linear_term(problem.d, sensitivity=sensitivity, event=event, label=request.label)
 
     def _release(self, request: wire.ReleaseRequest) -> np.ndarray:
         """The value asked for, with noise of its own sensitivity at least."""

@@ -7,7 +7,7 @@ from scipy import stats
 from dpbench.auditing import scores
 from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Relation
+from dpbench.privacy.ledger import ObjectivePerturbation, Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from tests.privacy.laws import follows
 
@@ -132,5 +132,5 @@ def test_a_recorder_is_mechanisms_and_its_ledger_is_theirs():
     for m in (run, plain):
         m.gaussian(np.zeros(2), sensitivity=1.0, rho=0.5, label="g")
         m.noisy_argmax(np.zeros((2, 3)), sensitivity=1.0, epsilon=0.5, label="a")
-        m.linear_term(2, sensitivity=1.0, noise_multiplier=3.0, jacobian=0.1, delta=0.01, label="b")
+        m.linear_term(2, sensitivity=1.0, event=ObjectivePerturbation(3.0, 0.1, 0.01), label="b")
     assert run.ledger.of(1) == plain.ledger.of(1)

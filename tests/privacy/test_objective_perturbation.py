@@ -24,7 +24,7 @@ def composition(*releases):
 def test_the_linear_term_is_normal_with_the_standard_deviation_recorded():
     budget = Budget(1.0, 1e-6, RELATION, "basic")
     mechanisms = Mechanisms([str(i) for i in range(2000)], budget)
-    b = mechanisms.linear_term(3, sensitivity=0.2, noise_multiplier=5.0, jacobian=0.1, delta=1e-7, label="objective")
+    b = mechanisms.linear_term(3, sensitivity=0.2, event=ObjectivePerturbation(5.0, 0.1, 1e-7), label="objective")
     assert b.shape == (2000, 3)
     assert stats.kstest(b.ravel(), "norm").pvalue > 1e-4
     assert stats.kstest(2 * b.ravel(), "norm").pvalue < 1e-6

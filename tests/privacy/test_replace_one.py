@@ -7,7 +7,7 @@ from dpbench.algorithms import names, resolve
 from dpbench.algorithms.base import batch_settings, make_settings, no_trace
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Gaussian, PureDP, Relation, WithoutReplacement
+from dpbench.privacy.ledger import Gaussian, ObjectivePerturbation, PureDP, Relation, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import LAPLACE, Releases
 from dpbench.privacy.sampling import WithoutReplacementSampler
@@ -90,7 +90,7 @@ def test_a_poisson_sample_becomes_one_of_fixed_size(mode, how):
 
 def test_objective_perturbation_and_the_other_direction_are_refused():
     with pytest.raises(PrivacyError, match="Jacobian"):
-        mechanisms(k=1).linear_term(2, sensitivity=1, noise_multiplier=1, jacobian=0.1, delta=1e-6, label="b")
+        mechanisms(k=1).linear_term(2, sensitivity=1, event=ObjectivePerturbation(1, 0.1, 1e-6), label="b")
     with pytest.raises(PrivacyError, match="say nothing"):
         Mechanisms(["a"], OWN, declared=Relation.REPLACE_ONE)
     with pytest.raises(UserError, match="dp-mf is replace-one only"):

@@ -178,7 +178,7 @@ class ObjPert2018(Wang):
         """Minimisers (k, d)."""
         ridge, event = self.constants(mechanisms.budget, settings)
         moved = mechanisms.budget.relation.rows * LIPSCHITZ
-        b = mechanisms.joint_term(problem.d, sensitivity=moved, event=event, label="minimiser")
+        b = mechanisms.linear_term(problem.d, sensitivity=moved, event=event, label="minimiser")
         c = (problem.label_moments(1.0) - b) / (2 if settings.half else 1)
         return within_ball(problem.hessian_sum(np.zeros(problem.d)) + ridge * np.eye(problem.d), c)
 

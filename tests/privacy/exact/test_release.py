@@ -135,7 +135,7 @@ def test_a_linear_term_is_a_rounded_gaussian_whose_rounding_the_minimisers_noise
     d = 20_000
     seam = mechanisms(declared=Relation.REPLACE_ONE)
     event = LogisticPerturbation(2.0, 0.1)
-    term = seam.joint_term(d, sensitivity=0.5, event=event, label="objective")
+    term = seam.linear_term(d, sensitivity=0.5, event=event, label="objective")
     assert stats.kstest(term[0], "norm").pvalue > 1e-4
     point = near(d, 2.0**-40, 1e-9, 1e-3, 0.0, term)
     found = seam.gaussian(point, sensitivity=1e-9, noise_multiplier=1.0, label="output")
@@ -147,12 +147,12 @@ def test_a_radial_term_has_its_law_and_what_it_is_off_by_is_covered_too():
     seam = mechanisms(declared=Relation.REPLACE_ONE, accounting="pure", delta=0.0)
     event = RadialPerturbation(2.0, 0.1, Relation.REPLACE_ONE)
     d, scale = 16, 0.5 * 2.0
-    found = np.array([seam.radial_term(d, sensitivity=0.5, event=event, label="objective")[0] for _ in range(200)])
+    found = np.array([seam.linear_term(d, sensitivity=0.5, event=event, label="objective")[0] for _ in range(200)])
     lengths = np.linalg.norm(found, axis=1) / scale
     assert stats.kstest(lengths, "gamma", (d,)).pvalue > 1e-4
     assert np.abs((found.T / lengths / scale).mean(axis=1)).max() < 5 / math.sqrt(d * 200)
     one = mechanisms(declared=Relation.REPLACE_ONE, accounting="pure", delta=0.0)
-    term = one.radial_term(d, sensitivity=0.5, event=event, label="objective")
+    term = one.linear_term(d, sensitivity=0.5, event=event, label="objective")
     one.radial(near(d, 2.0**-50, 1e-12, 1e-3, 0.25, term), sensitivity=2e-12, epsilon=0.5, label="output")
     drawn = float(one.ledger.summary()[-1]["noise"])  # what rows pull is charged for by the term
     assert drawn == pytest.approx((2 * 1e-12 + 2 * scale * d * 2.0**-34 / 1e-3) / 0.5, rel=1e-3)

@@ -82,7 +82,7 @@ def told(run, norm=2, **how):
 
 
 def drawn(m, event=LOGISTIC, sensitivity=2 / N):
-    return m.joint_term(D, sensitivity=sensitivity, event=event, label="objective")
+    return m.linear_term(D, sensitivity=sensitivity, event=event, label="objective")
 
 
 def nearly(problem, b=None, ridge=RIDGE):
@@ -159,11 +159,11 @@ def logistic(m, z=2.0, curvature=LOGISTIC.curvature, relation=REPLACE, sensitivi
 
 def radial(m, curvature=LOGISTIC.curvature, proof=True, loss_curvature=1.0):
     event = RadialPerturbation(2.0, curvature * loss_curvature, REPLACE, proof)
-    return m.radial_term(D, sensitivity=2 / N, event=event, label="objective")
+    return m.linear_term(D, sensitivity=2 / N, event=event, label="objective")
 
 
 def plain(m, jacobian):
-    return m.linear_term(D, sensitivity=2 / N, noise_multiplier=2.0, jacobian=jacobian, delta=1e-7, label="objective")
+    return m.linear_term(D, sensitivity=2 / N, event=ObjectivePerturbation(2.0, jacobian, 1e-7), label="objective")
 
 
 PURE = {"accounting": "pure", "delta": 0.0}
