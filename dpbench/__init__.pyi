@@ -10,7 +10,6 @@ from .comparing.own_data import compare as compare
 from .comparing.private_copies import forget as forget
 from .datasets.loading import fetch as fetch
 from .experiments.citing import cite as cite
-from .experiments.leaderboard.versions import board_versions as board_versions
 from .experiments.listing import listed as listed
 from .experiments.listing import listing as listing
 from .experiments.rows import compact as compact
@@ -20,6 +19,7 @@ from .experiments.rows import status as status
 from .experiments.running import Runs as Runs
 from .experiments.running import run_algorithm as run_algorithm
 from .experiments.running import run_experiment as run_experiment
+from .leaderboard.versions import board_versions as board_versions
 from .own.card import card as card
 from .own.estimators import PrivateClassifier as PrivateClassifier
 from .own.estimators import PrivateRegressor as PrivateRegressor

@@ -123,6 +123,20 @@ class Placement(NamedTuple):
     apart: bool
     families: int
 
+    @property
+    def interval(self) -> str:
+        """The score and its bounds in words, as "-1.20 [-1.50, -0.90]"."""
+        return f"{two(self.score)} [{two(self.low)}, {two(self.high)}]"
+
+
+def two(value: float) -> str:
+    """Two decimals, and no "-0.00".
+
+    >>> two(-0.001), two(-0.42)
+    ('0.00', '-0.42')
+    """
+    return f"{round(float(value), 2) + 0.0:.2f}"
+
 
 def placements(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Placement]:
     """Lines by mean score, of a (families × methods) table; methods that are not on all families come last.

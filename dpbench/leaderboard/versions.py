@@ -7,6 +7,7 @@ checkout whose rows have it gives the places of that version again.
 from __future__ import annotations
 
 import hashlib
+import os
 
 import msgspec
 import pandas as pd
@@ -77,3 +78,23 @@ def version_sentence(store: Store) -> str:
             return f"Version {version.name}, frozen {version.frozen}: {version.rows:,} rows, sha256 {current[:12]}."
     last = frozen[-1]
     return f"Not frozen: {len(rows):,} rows, which are not the {last.rows:,} of version {last.name}."
+
+
+def board_versions(*, profile: str = "full", results: str | os.PathLike[str] = "results") -> tuple[pd.DataFrame, str]:
+    """The frozen versions of the leaderboard, the oldest first, and a sentence on which one the rows are."""
+    store = Store(results, profile, "leaderboard")
+    rows = [
+        {"version": one.name, "frozen": one.frozen, "rows": one.rows, "sha256": one.digest[:12], "notes": one.notes}
+        for one in versions(store)
+    ]
+    return pd.DataFrame(rows), version_sentence(store)
+
+
+def epsilons_of(known: list[Version]) -> list[str]:
+    """The ε of all versions, as they spell them, rising."""
+    return sorted({epsilon for one in known for epsilon in one.places}, key=float)
+
+
+def spelled(place: int | None) -> str:
+    """A place; "–" for a method that is listed without one, "" for one that is not there."""
+    return "" if place is None else str(place or "–")

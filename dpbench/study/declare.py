@@ -1,20 +1,10 @@
-"""What a paper's modules declare beside their functions: artefacts, claims and errata.
-
-    @artefact("fig2", "Fig. 2: best excess loss against ε")
-    def fig2(context): ...            # a Figure or Table
-
-    @claim("ten-times", "DP-GD needs at least 10 times the run time of DP-Newton", place="Table 1", shows="table1")
-    def ten_times(context): ...       # a Verdict, or several as a generator; NotEnough where rows are missing
-
-    @each(artefact(f"table{t.table}", f"Table {t.table}", target=t) for t in TARGETS)
-    def loss(context, target): ...    # one function, several artefacts: what follows the title is passed on
+"""What is declared of a paper: artefacts, claims and errata. `study.paper.Paper` declares them, with their words.
 
 A declaration stays with its function; `declared` collects those of some modules, in their order.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import ModuleType
@@ -137,25 +127,6 @@ class Erratum:
         return FALSE if "false" in verdicts else UNPROVED if "unproved" in verdicts else HARMLESS
 
 
-def artefact(name: str, title: str, /, **parameters: Any) -> Callable[[F], F]:
-    """Declare a figure or table that the function renders from (context, **parameters)."""
-    return lambda function: keep(function, Artefact(name, title, _with_parameters(function, parameters)))
-
-
-def claim(
-    name: str, text: str, *, place: str = "", shows: str = "", why: Iterable[Why] = (), **parameters: Any
-) -> Callable[[F], F]:
-    """Declare a claim that the function judges from (context, **parameters); place, shows, why: see `Claim`."""
-    return lambda function: keep(
-        function, Claim(name, text, _with_parameters(function, parameters), place, shows, tuple(why))
-    )
-
-
-def erratum(title: str, *, ran: str, misses: str, bounds: str) -> Callable[[F], F]:
-    """Declare an erratum whose cases the function computes; it is called by the function's name."""
-    return lambda function: keep(function, Erratum(function.__name__, title, ran, misses, bounds, function))
-
-
 def each(declarations: Iterable[Callable[[F], F]]) -> Callable[[F], F]:
     """Several declarations of one function, in this order."""
 
@@ -177,10 +148,6 @@ def declared(modules: Iterable[ModuleType], kind: type[D]) -> tuple[D, ...]:
         for one in getattr(function, _KEPT, ())
         if isinstance(one, kind)
     )
-
-
-def _with_parameters(function: Callable[..., Any], parameters: dict[str, Any]) -> Callable[..., Any]:
-    return functools.partial(function, **parameters) if parameters else function
 
 
 def keep(function: F, one: Artefact | Claim | Erratum) -> F:

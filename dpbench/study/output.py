@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 WORDS = 40  # of a caption, at most
 Record: TypeAlias = Mapping[str, Any]
 Words: TypeAlias = str | Callable[[Record], str]  # "{failed} of {runs}", or what a function makes of a record
-Sums: TypeAlias = Mapping[str, Callable[[list[Record]], str]]  # heading → what a function makes of several records
 
 
 class _Files:
@@ -126,67 +125,6 @@ class Table(_Files):
         return cls(frame, caption, data, [*gaps], method, finding)
 
     @classmethod
-    def grouped(
-        cls,
-        records: Sequence[Record],
-        by: Words,
-        columns: Sums,
-        caption: str,
-        gaps: Iterable[str] = (),
-        *,
-        unsaved: Collection[str] = (),
-        method: str = "",
-        finding: str = "",
-    ) -> Table:
-        """A row per group of records, in the order in which groups first come: each cell sums its group up.
-
-        Args:
-            records: column of the data → value.
-            by: what the records of one group have in common.
-            columns: heading → the cell, of a group's records.
-            caption, gaps, unsaved, method, finding: as of `of`.
-        """
-        groups: dict[str, list[Record]] = {}
-        for one in records:
-            groups.setdefault(_said(one, by), []).append(one)
-        lines = [[cell(group) for cell in columns.values()] for group in groups.values()]
-        data = pd.DataFrame(records).drop(columns=[*unsaved] if records else [])
-        return cls(pd.DataFrame(lines, columns=[*columns]), caption, data, [*gaps], method, finding)
-
-    @classmethod
-    def spread(
-        cls,
-        records: Sequence[Record],
-        heading: str,
-        row: Words,
-        across: Words,
-        cell: Words,
-        caption: str,
-        gaps: Iterable[str] = (),
-        *,
-        method: str = "",
-        finding: str = "",
-    ) -> Table:
-        """A cell per record: in one row are those whose `row` is the same, in a column those of one `across`.
-
-        Args:
-            records: column of the data → value; rows and columns are in the order in which they come first, and – is
-                where no record is.
-            heading: of the first column, which has the rows' names.
-            row: the name of a record's row.
-            across: the heading of its column.
-            cell: its words.
-            caption, gaps, method, finding: as of the table.
-        """
-        placed: dict[str, dict[str, str]] = {}
-        for one in records:
-            placed.setdefault(_said(one, row), {})[_said(one, across)] = _said(one, cell)
-        heads = list(dict.fromkeys(head for cells in placed.values() for head in cells))
-        lines = [[name, *(cells.get(head, "–") for head in heads)] for name, cells in placed.items()]
-        frame = pd.DataFrame(lines, columns=[heading, *heads])
-        return cls(frame, caption, pd.DataFrame(records), [*gaps], method, finding)
-
-    @classmethod
     def crossed(
         cls,
         table: pd.DataFrame,
@@ -214,7 +152,7 @@ class Table(_Files):
         names = list(dict.fromkeys(name for key in across.values() for name in key))
         lines, gaps = [], list[str]()
         for key in rows:
-            own = table[(table[[*key]] == pd.Series(key)).all(axis=1)]
+            own = table[(table[[*key]] == pd.Series(key)).all(axis=1)] if len(table) else table
             own_cells = {tuple(one[name] for name in names): _said(one, cell) for one in frames.mappings(own)}
             cells = [own_cells.get(tuple(at[name] for name in names), "–") for at in across.values()]
             before, after = ([_said(key, words) for words in each.values()] for each in (lead, trail or {}))

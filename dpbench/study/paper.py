@@ -40,7 +40,7 @@ from dpbench.study.tuning import expand_settings
 from dpbench.study.verdict import NotEnough, Verdict
 from dpbench.study.verdicts import HONEST, Runs, Switch, Switches
 
-PARTS = ("As", "Method", "Finding", "Place", "Shows", "Numbers", "Case", "Ran", "Misses", "Bounds")
+PARTS = ("As", "Method", "Finding", "Place", "Shows", "Numbers", "Case", "Why", "Ran", "Misses", "Bounds")
 Key: TypeAlias = Mapping[str, Any]
 
 
@@ -81,6 +81,13 @@ def read_words(text: str) -> dict[str, Words]:
             raise ValueError(f"words.md: section {name!r} is there twice")
         sections[name] = Words(title.strip(), parts)
     return sections
+
+
+def _whys(text: str) -> tuple[Why, ...]:
+    """What verdicts come from, one each: "VERDICT or VERDICT, ARTEFACT, CASE: text", where the case may be left out."""
+    head, _, reason = text.partition(": ")
+    words, *where = head.split(", ")
+    return tuple(Why(word, reason, *where) for word in words.split(" or ") if word)
 
 
 class Paper:
@@ -139,9 +146,7 @@ class Paper:
         )
         return [dict(zip(head, (cell.format_map(values) for cell in line), strict=True)) for line in lines]
 
-    def claim(
-        self, name: str, /, *, section: str = "", why: Iterable[Why] = (), **parameters: Any
-    ) -> Callable[[Any], Any]:
+    def claim(self, name: str, /, *, section: str = "", **parameters: Any) -> Callable[[Any], Any]:
         """Declare a claim: the function gives whether it holds (None: open), and the values that its words name.
 
         It may give several such pairs, the word of a verdict for whether it holds, or whole verdicts.
@@ -149,7 +154,7 @@ class Paper:
         Args:
             name: of the claim in the scorecard.
             section: whose words it has, where several claims share them; by default that of its name.
-            why, parameters: as of `declare.claim`; text and place may name the parameters, too.
+            parameters: what the function is called with after the context; text and place may name them, too.
         """
         words = self.words(f"claim {section or name}")
 
@@ -165,8 +170,9 @@ class Paper:
                     made = Verdict if isinstance(held, str) else Verdict.of
                     yield made(held, words.get("Numbers", values), words.get("Case", values))
 
-            text, place, shows = (words.get(part, self.phrases | parameters) for part in ("", "Place", "Shows"))
-            return declare.keep(function, Claim(name, text, check, place, shows, tuple(why)))
+            parts = ("", "Place", "Shows", "Why")
+            text, place, shows, why = (words.get(part, self.phrases | parameters) for part in parts)
+            return declare.keep(function, Claim(name, text, check, place, shows, _whys(why)))
 
         return declared
 

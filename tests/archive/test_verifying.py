@@ -26,13 +26,13 @@ from tests.packages import install, installed
 NAME = "archived_paper"
 EXPERIMENT = """
 import sys
-from dpbench.study.declare import artefact
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
+from dpbench.study.paper import Paper
 
-@artefact("table1", "Table 1")
+@Paper(__name__).artefact("table1")
 def table1(context):
-    return Table(context.rows("table1")[["seed"]].astype(str), "Seeds.")
+    return Table(context.rows("table1")[["seed"]].astype(str), ""), {}
 
 EXPERIMENT = Experiment(name="archived_paper", title="An archived paper", citation="Nobody 2026",
                         package="archived_paper", modules=(sys.modules[__name__],))
@@ -88,7 +88,12 @@ def site(tmp_path_factory):
     home, site = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("site")
     package = home / NAME
     package.mkdir()
-    for name, text in {"__init__.py": EXPERIMENT, "method.py": METHOD, "grid.toml": GRID}.items():
+    for name, text in {
+        "__init__.py": EXPERIMENT,
+        "method.py": METHOD,
+        "grid.toml": GRID,
+        "words.md": "## table1: Table 1\nSeeds.\n",
+    }.items():
         (package / name).write_text(text)
     (home / "pyproject.toml").write_text(PROJECT)
     install(home, site)

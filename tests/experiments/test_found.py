@@ -12,10 +12,10 @@ from dpbench.reporting import errata_pages, explorer
 
 PAPER = """
 import sys
-from dpbench.study.declare import artefact, claim
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
 from dpbench.study.verdict import Verdict
+from tests.declared import artefact, claim
 
 @artefact("table1", "Table 1: excess loss")
 def table1(context):

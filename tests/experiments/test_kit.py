@@ -52,7 +52,9 @@ def test_what_a_claim_shows_is_there(name):
 @pytest.mark.parametrize("name", experiments.BUILTIN)
 def test_every_section_of_the_words_is_used(name):
     """A {name} that nothing fills is an error where it is rendered, in tests/outputs.py and test_golden.py."""
+    experiments.get(name)
     papers = {id(one): one for module in sys.modules.copy().values() if module.__name__.startswith(
-        experiments.get(name).package) for one in vars(module).values() if isinstance(one, Paper)}  # fmt: skip
+        f"dpbench.experiments.{name}") for one in vars(module).values() if isinstance(one, Paper)}  # fmt: skip
+    assert papers
     for paper in papers.values():
         assert {section for section in paper.unused if not section.startswith("table ")} == set()

@@ -9,7 +9,7 @@ import pytest
 
 import dpbench
 from dpbench import experiments
-from dpbench.experiments.leaderboard import board, held_out, history, method_pages, regret, tables
+from dpbench.experiments.leaderboard import board, method_pages, other_scores, tables
 from dpbench.leaderboard import places, tracks, versions
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, NOTHING
@@ -24,8 +24,8 @@ from dpbench.study.style import figure_style
 from tests.batches import write
 
 BOARD = experiments.get("leaderboard")
-DRAWN = ("answers", "places", "heat_mid", "cost", "duels", "price", "methods", "problems", "fits", "submitted",
-         "regret", "held_out", "fallen", "history")  # fmt: skip
+DRAWN = ("answers", "places", "heat_mid", "cost", "duels", "price", "problems", "fits", "submitted",
+         "regret", "held_out", "history")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -152,7 +152,7 @@ def test_compaction_keeps_the_rows_of_what_waits_for_tuning(tmp_path):
 def test_regret_is_against_the_best_that_other_seeds_have_chosen(context):
     """By hand, of one cell: the best of even seeds scored on the odd ones, and the other way round."""
     found, losses = board.board(context), places.losses(context.rows("places"))
-    table = regret.regrets(found, losses)
+    table = other_scores.regrets(found, losses)
     problem, one = "gen-tiny", losses[losses["problem"].eq("gen-tiny")]
     expected = []
     for fold in (0, 1):
@@ -171,16 +171,16 @@ def test_held_out_rows_score_by_log_loss_against_that_of_nothing(context):
     rows = context.rows("held_out")
     assert set(rows["problem"]) == {"gen-tiny-apart"}
     assert rows["held_loss"].between(0.2, 2.0).all()
-    table = held_out.scores(rows, {"gen-tiny-apart": "dp-cd"}).set_index("algorithm")["score"]
+    table = other_scores.scores(rows, {"gen-tiny-apart": "dp-cd"}).set_index("algorithm")["score"]
     mean = rows[rows["algorithm"].eq("dp-cd")]["held_loss"].mean()
     assert table["dp-cd"] == table[AUTO] == pytest.approx(math.log10(mean / math.log(2)))
     assert table[NOTHING] == 0.0
     broken = rows.assign(status=["failed" if i == 0 else s for i, s in enumerate(rows["status"])])
     name = rows["algorithm"].iloc[0]
-    assert held_out.scores(broken, {}).set_index("algorithm").loc[name, "score"] == places.CLIP
+    assert other_scores.scores(broken, {}).set_index("algorithm").loc[name, "score"] == places.CLIP
     problem = build("gen-tiny-apart")
     found = held_out_scores(problem.loss, *problem.held_out, np.zeros((1, 5)), np.zeros(5), 0.0)
-    assert found["held_loss"][0] == pytest.approx(held_out.NULL)
+    assert found["held_loss"][0] == pytest.approx(other_scores.NULL)
 
 
 def test_a_version_is_its_rows_whatever_the_parts_and_names_what_differs(context, tmp_path):
@@ -201,23 +201,12 @@ def test_a_version_is_its_rows_whatever_the_parts_and_names_what_differs(context
     assert versions.version_sentence(store).startswith("Version 1, frozen ")
     listed, told = dpbench.board_versions(profile="quick", results=tmp_path)
     assert list(listed["version"]) == ["1"]
-    shown = history.history(Context(BOARD, "quick", store))
+    shown, _ = tables.history(Context(BOARD, "quick", store))
     assert "2" in shown.frame.set_index("method").loc["DP-CD"].tolist()
     changed = dict(rows[0], excess=9.0, key=rows[0]["key"])
     write(store, [{k: v for k, v in changed.items() if v == v or isinstance(v, list)}], [])
     assert versions.version_sentence(store).startswith(f"Not frozen: {len(rows)} rows")
     assert told.startswith("Version 1")
-
-
-def test_a_leader_that_fell_is_named_with_what_beats_it():
-    found = made_up(
-        nothing=[0.0] * 5, auto=[-1.0] * 5, **{"dp-gd": [-0.5] * 5, "dp-gcd": [-0.7, -0.7, -1.2, -0.7, -0.7]}
-    )
-    row = history._row(found, epsilon=1.0, kind="logistic + ridge", method="dp-gcd", times=1.31)
-    assert row[2:] == ["DP-GCD, 1.31 times the best", "2", "-0.80", "the default (auto)", "-1.00", "4 of 5"]
-    gone = history._row(found, epsilon=1.0, kind="logistic + ridge", method="opacus-dp-sgd", times=1.0)
-    assert gone[3:5] == ["not on it", "–"]
-    assert history._row(found, epsilon=1.0, kind="squared + L1", method="dp-gcd", times=1.0)[3:] == ["–"] * 5
 
 
 def test_every_method_has_a_page(context):

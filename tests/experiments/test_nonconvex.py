@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from dpbench import algorithms, experiments
-from dpbench.experiments.nonconvex import cells, figures, study, tables
-from dpbench.experiments.nonconvex.study import EPSILONS, METHODS, TARGETS
-from dpbench.experiments.nonconvex.switches import SWITCHES, published
+from dpbench.experiments.nonconvex import cells, figures, tables
+from dpbench.experiments.nonconvex import rows as paper_rows
+from dpbench.experiments.nonconvex.rows import EPSILONS, METHODS, SWITCHES, TARGETS, published
 from dpbench.run.store import Store
 from dpbench.study import verdicts
 from dpbench.study.context import Context, select
@@ -27,7 +27,7 @@ def experiment():
 
 @pytest.fixture(scope="module")
 def paper(experiment):
-    return study.published_cells(experiment.published())
+    return paper_rows.published_cells(experiment.published())
 
 
 def claim(experiment, name):
@@ -167,8 +167,8 @@ def only(*problems):
 def test_cells_count_seeds_and_time_only_whole_cells(experiment, context):
     fails = lambda job: "not terminated (cap)" if (job.algorithm, job.seed) == ("opt", 1) else "terminated"  # noqa: E731
     ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), ending=fails)
-    rows = select(study.finished(context, "table3"), variant="")
-    table = study.cells(rows).set_index(["algorithm", "epsilon"])
+    rows = select(paper_rows.finished(context, "table3"), variant="")
+    table = paper_rows.cells(rows).set_index(["algorithm", "epsilon"])
     opt, other = table.loc[("opt", 0.2)], table.loc[("opt-b", 0.2)]
     assert (opt["terminated"], opt["capped"]) == (opt["seeds"] - 1, 1)
     assert other["terminated"] == other["seeds"]
@@ -251,7 +251,7 @@ def test_a_switch_is_one_setting_with_its_source():
 
 def test_the_switches_of_a_row_are_read_from_its_settings(experiment, context):
     ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), artefacts=("table3",))
-    rows = study.finished(context, "table3")
+    rows = paper_rows.finished(context, "table3")
     assert set(rows["variant"]) == {"", "published"}
     opt = rows[rows["algorithm"].eq("opt") & rows["variant"].eq("published")]
     assert set(opt["on"]) == {
@@ -325,7 +325,7 @@ def test_an_ended_run_keeps_its_loss_in_the_mean_trace(experiment, context):
     lasts = {0: 10, 1: 30}
     ends_as(experiment, context.store, wanted=lambda job: job.problem == "ijcnn-sigmoid" and job.seed < 2,
             iterations=lambda job: lasts[job.seed], objective=lambda job: {0: 0.5, 1: 0.3}[job.seed])  # fmt: skip
-    runs = study.finished(context, "convergence_ijcnn", timed=0, algorithm="opt", epsilon=1.0)
+    runs = paper_rows.finished(context, "convergence_ijcnn", timed=0, algorithm="opt", epsilon=1.0)
     runs = runs[runs["alpha"].eq(0.04)]
     line = figures.mean_trace(context.traces(runs), runs).set_index("iteration")["loss"]
     assert line[0] == pytest.approx(1.0)
@@ -338,8 +338,8 @@ def test_the_cap_named_in_captions_is_the_algorithms(experiment, context):
     from dpbench import algorithms
 
     full = Context(experiment, "full", context.store)
-    assert study.most_iterations(full, "table1") == f"{algorithms.get('opt').Settings().cap:,}"
-    assert study.most_iterations(context, "differences") == "30 or 150"
+    assert paper_rows.most_iterations(full, "table1") == f"{algorithms.get('opt').Settings().cap:,}"
+    assert paper_rows.most_iterations(context, "differences") == "30 or 150"
 
 
 # ---- claims ----

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from dpbench import experiments
-from dpbench.experiments.nonconvex import cells, study
+from dpbench.experiments.nonconvex import cells
+from dpbench.experiments.nonconvex import rows as paper_rows
 from dpbench.run.store import Store
 from dpbench.study.context import Context, select
 
@@ -102,8 +103,8 @@ def context():
 def rows(context):
     """By (table, method, ε), the five published runs in the order of the seeds."""
     found = {}
-    for target in study.TARGETS[:4]:
-        published = select(study.finished(context, target.artefact, timed=0), variant="published")
+    for target in paper_rows.TARGETS[:4]:
+        published = select(paper_rows.finished(context, target.artefact, timed=0), variant="published")
         for (method, epsilon), part in published.groupby(["algorithm", "epsilon"]):
             found[target.table, method, epsilon] = part.sort_values("seed")
     return found

@@ -12,8 +12,8 @@ from dpbench.datasets.loading import RowNorms, unclipped_row_norms
 from dpbench.datasets.recipes import clip_rows
 from dpbench.experiments import accelerated
 from dpbench.experiments.greedy_coordinate import claims as greedy_coordinate
-from dpbench.experiments.nonconvex import errata as nonconvex
-from dpbench.experiments.nonconvex import with_replacement
+from dpbench.experiments.nonconvex import claims as nonconvex
+from dpbench.experiments.nonconvex import formulas
 from dpbench.experiments.second_order import claims as second_order
 from dpbench.experiments.zeroth_order import claims as zeroth_order
 from dpbench.privacy.ledger import CountedRelease, Gaussian, Relation, WithoutReplacement
@@ -320,7 +320,7 @@ def test_the_noise_of_all_rows_on_a_minibatch():
     entry = CountedRelease(WithoutReplacement(495_141, m, Gaussian(z)), 842, "both")
     assert spent((entry,), 1 / 495_141, Relation.REPLACE_ONE).epsilon < 225  # by loss distributions
     # Fewer than with replacement: each row at most once in a batch.
-    assert nonconvex.attained_among_equal_rows(z, 1 / 100, 421, 1 / 495_141, interval=1e-3) < found[2].at_least
+    assert formulas.attained_among_equal_rows(z, 1 / 100, 421, 1 / 495_141, interval=1e-3) < found[2].at_least
 
 
 @pytest.mark.parametrize("z", [0.5, 2.0])
@@ -331,9 +331,9 @@ def test_one_batch_with_replacement_by_quadrature(z):
     step = x[1] - x[0]
     under = [norm.pdf(x, k, z) * step for k in range(12)]
     mixture = sum(w * p for w, p in zip(b, under, strict=True))
-    least = with_replacement.at_least(z, n, m, 1, delta)
+    least = formulas.at_least(z, n, m, 1, delta)
     assert np.maximum(mixture - math.exp(least) * under[0], 0).sum() == pytest.approx(delta, rel=0.03)
-    most = with_replacement.at_most(z, n, m, 1, delta, shared=2)
+    most = formulas.at_most(z, n, m, 1, delta, shared=2)
     told = sum(w * gaussian_delta(k * math.sqrt(2) / z, most) for k, w in enumerate(b) if k)
     assert told == pytest.approx(delta, rel=0.05)
 
@@ -342,10 +342,10 @@ def test_two_batches_with_replacement_by_a_double_sum():
     """Three-point releases stand in for Gaussians where both sides are coarse: T = 2 by listing all pairs of cells."""
     z, n, m, delta = 1.0, 500, 50, 1e-2
     edges = np.linspace(-6, 10, 1601)
-    b = with_replacement.counts(n, m)
+    b = formulas.counts(n, m)
     cells = [np.diff(norm.cdf(edges, k, z)) for k in range(len(b))]
     p, q = sum(w * c for w, c in zip(b, cells, strict=True)), cells[0]
-    epsilon = with_replacement.at_least(z, n, m, 2, delta)
+    epsilon = formulas.at_least(z, n, m, 2, delta)
     both = np.maximum(np.outer(p, p) - math.exp(epsilon) * np.outer(q, q), 0).sum()
     assert both == pytest.approx(delta, rel=0.03)
 

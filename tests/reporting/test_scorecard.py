@@ -8,10 +8,10 @@ from dpbench.reporting import build as report
 from dpbench.reporting.scorecard import scorecard
 from dpbench.run.store import Store
 from dpbench.study.context import Context
-from dpbench.study.declare import claim
 from dpbench.study.experiment import Experiment
 from dpbench.study.verdict import OPEN, NotEnough, Verdict
 from tests.batches import write
+from tests.declared import claim
 
 
 @claim("1", "more is better")

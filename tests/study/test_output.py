@@ -78,14 +78,6 @@ def test_what_a_table_says_is_made_of_the_data_it_saves():
     assert list(Table.of([], columns, "", unsaved=["T"]).frame) == ["rows", "failed", "all"]
 
 
-def test_a_table_with_a_cell_per_record_keeps_their_order_and_shows_what_is_missing():
-    records = [{"method": name, "at": at, "mean": at * 2} for name, at in (("b", 3), ("b", 1), ("a", 1))]
-    table = Table.spread(records, "method", "{method}!", "ε = {at}", "{mean:.1f}", "caption")
-    assert list(table.frame) == ["method", "ε = 3", "ε = 1"]
-    assert table.frame.to_numpy().tolist() == [["b!", "6.0", "2.0"], ["a!", "–", "2.0"]]
-    assert table.data.to_dict("records") == records
-
-
 def test_looks_are_told_apart():
     assert len({(colour, marker) for colour, marker, *_ in LOOKS.values()}) == len(LOOKS)
     assert look("unknown-method").label == "unknown-method"

@@ -9,7 +9,7 @@ import pytest
 
 from dpbench.run.row import Row
 from dpbench.study import paper
-from dpbench.study.declare import Artefact, Case, Claim, Erratum, declared
+from dpbench.study.declare import Artefact, Case, Claim, Erratum, Why, declared
 from dpbench.study.output import Table
 from dpbench.study.paper import End, Ends, Paper, Stroke, by_switches, drawn_lines, read_words
 from dpbench.study.style import figure_style
@@ -35,6 +35,8 @@ The first is best.
 Place: Section 5, Fig. 3
 
 Shows: losses
+
+Why: not held or open, losses, as published: the first has noise
 
 Numbers: {first} against {other}
 
@@ -120,6 +122,7 @@ def test_a_claim_gives_one_pair_or_several_or_whole_verdicts(package):
     assert missing == Verdict(NOT_ENOUGH, "no rows of dp-gd; run: dpbench run losses")
     claim = the(made.claim("best")(lambda context: (True, one)), Claim)
     assert (claim.text, claim.place, claim.shows) == ("The first is best.", "Section 5, Fig. 3", "losses")
+    assert claim.why == tuple(Why(word, "the first has noise", "losses", "as published") for word in (NOT_HELD, OPEN))
 
 
 def test_an_erratum_has_the_cases_of_its_function(package):

@@ -29,7 +29,7 @@ from dpbench.privacy.ledger import CountedRelease, Laplace, PureDP, Relation
 from dpbench.privacy.verify import spent
 from dpbench.study import laws
 from dpbench.study.context import Context, select
-from dpbench.study.declare import Case, Why
+from dpbench.study.declare import Case
 from dpbench.study.paper import End, Ends
 from dpbench.study.verdict import HELD, NOT_HELD, OPEN, NotEnough
 
@@ -100,9 +100,7 @@ def only_progress(context: Context) -> Iterator[WithWords]:
         yield decided(by_reading, case, shares="; ".join(shares), progress=PROGRESS)
 
 
-@PAPER.claim(
-    "lowest", why=[Why(OPEN, "on log1 the others do as well at the paper's own settings, too", "published_settings")]
-)
+@PAPER.claim("lowest")
 def lowest(context: Context) -> Iterator[WithWords]:
     """By more than two standard errors on all three; where it is as much behind on one, it is not."""
     problems = ("log1", "log2", "madelon")
@@ -158,13 +156,7 @@ def no_wrong_coordinate(context: Context) -> Iterator[WithWords]:
         yield decided(by_reading, case, counts="; ".join(counts), some=picked.sum(), of=len(picked), share=share)
 
 
-@PAPER.claim(
-    "rules_coincide",
-    why=[
-        Why(verdict, "on california no two of the rules differ by more than their errors", "fig3")
-        for verdict in (NOT_HELD, OPEN)
-    ],
-)
+@PAPER.claim("rules_coincide")
 def rules_coincide(context: Context) -> Iterator[WithWords]:
     """As published each rule has the paper's selection noise; at a proven ε = 1 they are under tight accounting."""
     for case in CASES:

@@ -11,7 +11,7 @@ How rows become places is `dpbench.leaderboard.places`; who enters at which sett
 
 from __future__ import annotations
 
-from dpbench.experiments.leaderboard import figures, held_out, history, method_pages, regret, sharper, tables
+from dpbench.experiments.leaderboard import figures, method_pages, other_scores, tables
 from dpbench.leaderboard import tracks
 from dpbench.study.experiment import Experiment
 
@@ -20,22 +20,8 @@ EXPERIMENT = Experiment(
     title="All private methods side by side",
     citation="not in any of the papers",
     package="dpbench.leaderboard",
-    modules=(tables, figures, regret, held_out, history, sharper),
-    order=(
-        "answers",
-        "places",
-        "heat_low",
-        "heat_mid",
-        "heat_high",
-        "cost",
-        "regret",
-        "held_out",
-        "duels",
-        "price",
-        "methods",
-        "fallen",
-        "history",
-    ),
+    modules=(tables, figures, other_scores),
+    order=("answers", "places", "heat_low", "heat_mid", "heat_high", "cost", "regret", "held_out", "duels", "price"),
     short="Leaderboard",
     about="Every private method runs on the same problems at the same ε, with settings that do not look at the data. A "
     "score is log10 of the excess loss over that of w = 0, the model without training: -1 means a tenth of it, 0 means "

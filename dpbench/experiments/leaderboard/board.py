@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -17,9 +17,13 @@ from dpbench.leaderboard.versions import version_sentence
 from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.grid import GridEntry
+from dpbench.study.output import Figure, Table
+from dpbench.study.paper import Paper
 from dpbench.study.plan import plan
 from dpbench.study.style import look
 
+PAPER = Paper(__package__)
+WithWords: TypeAlias = tuple[Figure | Table, dict[str, Any]]  # an artefact and the values of its words
 LEVELS = {"low": 0.1, "mid": 1.0, "high": 10.0}  # ε
 NAMES = {places.NOTHING: "nothing (w = 0)", places.AUTO: "the default (auto)"}
 UNPAID = "¶"
@@ -69,6 +73,10 @@ class Board:
         if kind:
             return places.by_family(table[table["problem"].map(tracks.kind) == kind], tracks.families())
         return places.by_family(table, tracks.families()).fillna(0.0)
+
+    def placed(self, epsilon: float, kind: str = "") -> dict[str, places.Placement]:
+        """Method → its line in the table of places at one ε, on the problems of a kind, in the order of the places."""
+        return {one.algorithm: one for one in places.placements(self.matrix(epsilon, kind), self.unpaid)}
 
     @property
     def epsilons(self) -> list[float]:
@@ -138,15 +146,6 @@ def _timed(context: Context) -> dict[str, dict[str, float]]:
 def version(context: Context) -> str:
     """Which version the rows are, in a sentence."""
     return version_sentence(context.store)
-
-
-def two(value: float) -> str:
-    """Two decimals, and no "-0.00".
-
-    >>> two(-0.001), two(-0.42)
-    ('0.00', '-0.42')
-    """
-    return f"{round(float(value), 2) + 0.0:.2f}"
 
 
 def marked(manifest: dict[str, object]) -> str:

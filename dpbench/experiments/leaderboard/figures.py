@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import pandas as pd
 
-from dpbench.experiments.leaderboard.board import LEVELS, Board, board
-from dpbench.experiments.leaderboard.tables import RULES, SCORE
-from dpbench.leaderboard import places, tracks
+from dpbench.experiments.leaderboard.board import LEVELS, PAPER, Board, WithWords, board
+from dpbench.leaderboard import tracks
 from dpbench.leaderboard.places import AUTO, NOTHING
 from dpbench.study.context import Context, select
-from dpbench.study.declare import artefact, each
+from dpbench.study.declare import each
 from dpbench.study.output import Figure
 from dpbench.study.panels import end_labels
 from dpbench.study.style import GREY, look, problem_title
@@ -17,15 +16,15 @@ from dpbench.study.style import GREY, look, problem_title
 WORST = 2.0  # decades on either side of nothing: the ends of the colours
 
 
-@each(artefact(f"heat_{name}", f"Every method on every problem at ε = {e:g}", epsilon=e) for name, e in LEVELS.items())
-def heat(context: Context, epsilon: float) -> Figure:
+@each(PAPER.artefact(f"heat_{name}", section="heat", epsilon=e) for name, e in LEVELS.items())
+def heat(context: Context, epsilon: float) -> WithWords:
     """A row per method, a column per problem, grouped by kind; blue is better than nothing, red worse."""
     import matplotlib.pyplot as plt
 
     ranked = board(context)
     table = select(ranked.scores, epsilon=epsilon).sort_values(["algorithm", "problem"])
     columns = sorted(set(table["problem"]), key=lambda p: (tracks.KINDS.index(tracks.kind(p)), tracks.size(p)[0], p))
-    order = [one.algorithm for one in places.placements(ranked.matrix(epsilon), ranked.unpaid)] if len(table) else []
+    order = [*ranked.placed(epsilon)] if len(table) else []
     grid = table.pivot_table(index="algorithm", columns="problem", values="score").reindex(order)[columns]
     size = 2.6 + 0.21 * max(len(columns), 8), 2.2 + 0.2 * max(len(order), 4)
     figure, axis = plt.subplots(figsize=size, layout="constrained")
@@ -46,20 +45,16 @@ def heat(context: Context, epsilon: float) -> Figure:
         bar.set_label("score: log10 of the excess loss over that of w = 0")
     axis.grid(False)
     axis.tick_params(length=0)
-    caption = (
-        f"Scores at ε = {epsilon:g}: blue is better than w = 0 (the line), red worse, grey where the "
-        "method does not apply (table fits). Methods in the order of their places."
-    )
     gaps = [] if len(order) else [context.gap(f"heat_{_level(epsilon)}", "every cell")]
-    return Figure(figure, table, caption, gaps)
+    return Figure(figure, table, "", gaps), {}
 
 
 def _level(epsilon: float) -> str:
     return next(name for name, value in LEVELS.items() if value == epsilon)
 
 
-@artefact("cost", "Score against seconds at ε = 1")
-def cost(context: Context) -> Figure:
+@PAPER.artefact("cost")
+def cost(context: Context) -> WithWords:
     """A point per method: seconds of one run against the score over all families."""
     import matplotlib.pyplot as plt
 
@@ -78,24 +73,16 @@ def cost(context: Context) -> Figure:
     words = [ranked.label(name) for name in table["algorithm"]]
     colours = [style.colour for style in styles]
     end_labels(axis, zip(table["seconds"], table["score"], words, colours, strict=True), near=90)
-    caption = (
-        "Score over all families at ε = 1 against the median seconds of one run, timed alone on one core. Lower and "
-        "further left is better; 0 is no better than w = 0."
-    )
-    method = (
-        "A point is a method's score over all families at ε = 1, against the median seconds of one run. Runs were "
-        f"timed alone on one core, on six small problems. Lower and further left is better. {SCORE} {RULES}"
-    )
     untimed = [
         ranked.label(name) for name in ranked.matrix(1.0).columns if name not in {*table["algorithm"], NOTHING, AUTO}
     ]
     gaps = [] if len(table) else [context.gap("cost", "every point")]
     gaps += [context.gap("cost", f"the seconds of {', '.join(untimed)}")] if len(table) and untimed else []
-    return Figure(figure, table, caption, gaps, method=method)
+    return Figure(figure, table, "", gaps), {}
 
 
-def priced(board: Board) -> pd.DataFrame:
+def priced(ranked: Board) -> pd.DataFrame:
     """Methods with a time and a score at ε = 1: `algorithm`, `seconds`, `score`."""
-    matrix = board.matrix(1.0) if 1.0 in board.epsilons else pd.DataFrame()
-    rows = [(name, board.seconds[name], float(matrix[name].mean())) for name in matrix if name in board.seconds]
+    matrix = ranked.matrix(1.0) if 1.0 in ranked.epsilons else pd.DataFrame()
+    rows = [(name, ranked.seconds[name], float(matrix[name].mean())) for name in matrix if name in ranked.seconds]
     return pd.DataFrame(rows, columns=["algorithm", "seconds", "score"])

@@ -12,12 +12,11 @@ from dpbench import algorithms
 from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
-from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked, two
-from dpbench.experiments.leaderboard.history import epsilons_of, spelled
+from dpbench.experiments.leaderboard.board import UNPAID, Board, board, marked
 from dpbench.leaderboard import places, tracks
-from dpbench.leaderboard.places import AUTO, NOTHING
+from dpbench.leaderboard.places import AUTO, NOTHING, two
 from dpbench.leaderboard.submitted import Submitted, submissions
-from dpbench.leaderboard.versions import versions
+from dpbench.leaderboard.versions import epsilons_of, spelled, versions
 from dpbench.study.context import Context
 from dpbench.study.output import Page
 
@@ -43,17 +42,17 @@ def pages(context: Context) -> Iterator[Page]:
         yield Page(f"method-{name}", title, _lead(ranked, name), told)
 
 
-def _lead(board: Board, name: str) -> str:
+def _lead(ranked: Board, name: str) -> str:
     """Its places, in a sentence."""
-    if name not in set(board.scores["algorithm"]):
+    if name not in set(ranked.scores["algorithm"]):
         return "Without a place: the receiver has not run it again."
     at = []
-    for epsilon in board.epsilons:
-        lined = places.placements(board.matrix(epsilon), board.unpaid)
-        one = next(line for line in lined if line.algorithm == name)
-        rank = f"place {one.place} of {max(line.place for line in lined)}" if one.place else "no place"
+    for epsilon in ranked.epsilons:
+        lined = ranked.placed(epsilon)
+        one, last = lined[name], max(line.place for line in lined.values())
+        rank = f"place {one.place} of {last}" if one.place else "no place"
         at.append(f"{rank} at ε = {epsilon:g} (score {two(one.score)})")
-    why = f" It takes {board.unpaid[name]} from the data without paying." if name in board.unpaid else ""
+    why = f" It takes {ranked.unpaid[name]} from the data without paying." if name in ranked.unpaid else ""
     return f"Over all families: {', '.join(at)}.{why}"
 
 
@@ -61,9 +60,9 @@ def _own(name: str) -> Sections:
     """What a method of dpbench is, and its privacy."""
     method, fixed = algorithms.resolve(name)
     rule = [
-        [f"{epsilon:g}", ", ".join(f"{key} = {value}" for key, value in (fixed | public).items()) or "its defaults"]
+        [f"{epsilon:g}", ", ".join(f"{key} = {value}" for key, value in (fixed | by_rule).items()) or "its defaults"]
         for epsilon in (0.1, 1.0, 10.0)
-        if (public := public_settings(name, *SIZE, epsilon)) is not None
+        if (by_rule := public_settings(name, *SIZE, epsilon)) is not None
     ]
     settings = make_settings(method, fixed | public_settings(name, *SIZE, 1.0))
     facts = [
@@ -113,24 +112,24 @@ def _submission(one: Submitted) -> Sections:
     return sections
 
 
-def _results(context: Context, board: Board, name: str) -> Sections:
+def _results(context: Context, ranked: Board, name: str) -> Sections:
     """Where it wins, and what it costs."""
     rows = []
-    for epsilon in board.epsilons:
-        for kind in ("", *board.kinds()):
-            lined = {one.algorithm: one for one in places.placements(board.matrix(epsilon, kind), board.unpaid)}
+    for epsilon in ranked.epsilons:
+        for kind in ("", *ranked.kinds()):
+            lined = ranked.placed(epsilon, kind)
             one, first = lined.get(name), next((one for one in lined.values() if one.place == 1), None)
             if one is None or first is None:
                 continue
             leads = "first" if one.place == 1 else "" if one.apart else "not distinguishable from the first"
-            who = board.label(first.algorithm)
-            rows.append([f"{epsilon:g}", kind or "all", f"{two(one.score)} [{two(one.low)}, {two(one.high)}]",
+            who = ranked.label(first.algorithm)
+            rows.append([f"{epsilon:g}", kind or "all", one.interval,
                          spelled(one.place), str(one.families), leads, f"{who}, {two(first.score)}"])  # fmt: skip
     header = ["ε", "problems", "score", "place", "families", "", "the first, and its score"]
     told: Sections = [("Where it wins: scores by ε and kind of problem", pd.DataFrame(rows, columns=header))]
-    epsilon = 1.0 if 1.0 in board.epsilons else board.epsilons[0]
+    epsilon = 1.0 if 1.0 in ranked.epsilons else ranked.epsilons[0]
     scores = places.by_family(
-        board.scores[board.scores["epsilon"].eq(epsilon)], tracks.families()
+        ranked.scores[ranked.scores["epsilon"].eq(epsilon)], tracks.families()
     )[name].dropna().sort_values(kind="stable")  # fmt: skip
     ends = scores if len(scores) <= 2 * EXTREMES else pd.concat([scores.iloc[:EXTREMES], scores.iloc[-EXTREMES:]])
     best = pd.DataFrame([[family, two(score)] for family, score in ends.items()], columns=["family", "score"])
@@ -149,11 +148,11 @@ def _results(context: Context, board: Board, name: str) -> Sections:
 
 
 def _history(context: Context, name: str) -> pd.DataFrame:
-    frozen = versions(context.store)
-    epsilons = epsilons_of(frozen)
+    boards = versions(context.store)
+    epsilons = epsilons_of(boards)
     rows = [
         [one.name, one.frozen, *(spelled(one.place(name, e)) for e in epsilons), one.notes]
-        for one in frozen
+        for one in boards
         if any(one.place(name, e) is not None for e in epsilons)
     ]
     return pd.DataFrame(rows, columns=["version", "frozen", *(f"ε = {e}" for e in epsilons), "notes"])

@@ -8,17 +8,18 @@ from collections.abc import Iterator
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.nonconvex.study import (
+from dpbench.experiments.nonconvex.rows import (
     CRASHED,
+    SWITCHES,
     TARGETS,
     TERMINATED,
     LossTable,
     Published,
     finished,
     methods_and_epsilons,
+    published,
     published_cells,
 )
-from dpbench.experiments.nonconvex.switches import SWITCHES, published
 from dpbench.study import printed
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.experiment import PLANTED

@@ -1,21 +1,26 @@
-"""The claims of nonconvex, covertype and ijcnn each on its own, judged on the rows of its tables."""
+"""The claims of nonconvex, covertype and ijcnn each on its own, judged on the rows of its tables; its errata."""
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from typing import Any
 
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.nonconvex.study import EPSILONS, TARGETS, TERMINATED, Ours, cells, finished
-from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED
+from dpbench.experiments.nonconvex.formulas import at_least, at_most, attained_among_equal_rows
+from dpbench.experiments.nonconvex.rows import EPSILONS, PAPER, PUBLISHED, TARGETS, TERMINATED, Ours, cells, finished
+from dpbench.privacy import Budget, Relation, accounting
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon
+from dpbench.privacy.ledger import CountedRelease, Gaussian, WithoutReplacement
 from dpbench.study import laws
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import Why, each
+from dpbench.study.declare import Case, each
 from dpbench.study.statistics import listed, plus_minus
-from dpbench.study.verdict import NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
+from dpbench.study.verdict import NOT_TESTABLE, OPEN, NotEnough, Verdict
 
 FAR_LESS = 3.0  # "far less", "several times faster": by this factor or more
 CLEAR = laws.ERRORS  # standard errors of the seeds' paired differences
@@ -38,8 +43,8 @@ def rows_of(context: Context, table: int, algorithm: str, epsilon: float, varian
 
 def cell(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> Ours:
     """Our cell of a published table, see `study.cells`; NotEnough if it has no rows."""
-    stated = cells_of(context, table, variant).get((algorithm, epsilon))
-    return stated or frames.records(cells(rows_of(context, table, algorithm, epsilon, variant)), Ours)[0]
+    comparisons = cells_of(context, table, variant).get((algorithm, epsilon))
+    return comparisons or frames.records(cells(rows_of(context, table, algorithm, epsilon, variant)), Ours)[0]
 
 
 @memoised
@@ -50,21 +55,26 @@ def cells_of(context: Context, table: int, variant: str) -> dict[tuple[str, floa
     return {(one.algorithm, one.epsilon): one for one in reversed(frames.records(cells(rows), Ours))}
 
 
-def under_both(judge: Callable[[str], Verdict]) -> Iterator[Verdict]:
+def under_both(judge: Callable[..., Verdict]) -> Callable[..., Iterator[Verdict]]:
     """A claim's verdicts at a proven ε and under the published setting: `judge` is given the variant of the runs.
 
     Where the rows of one setting are missing, that verdict says so, and the other stands.
     """
-    missing: dict[str, NotEnough] = {}
-    for variant, case in CASES.items():
-        try:
-            yield replace(judge(variant), case=case)
-        except NotEnough as error:
-            missing[case] = error
-    if len(missing) == len(CASES):
-        raise next(iter(missing.values()))
-    for case, why in missing.items():
-        yield Verdict.lacking(why, case)
+
+    @functools.wraps(judge)
+    def check(context: Context, **parameters: Any) -> Iterator[Verdict]:
+        missing: dict[str, NotEnough] = {}
+        for variant, case in CASES.items():
+            try:
+                yield replace(judge(context, variant, **parameters), case=case)
+            except NotEnough as error:
+                missing[case] = error
+        if len(missing) == len(CASES):
+            raise next(iter(missing.values()))
+        for case, why in missing.items():
+            yield Verdict.lacking(why, case)
+
+    return check
 
 
 def terminates(one: Ours) -> bool:
@@ -100,152 +110,203 @@ def faster(
 @each(
     PAPER.claim(
         "minibatch" if data == "covertype" else f"minibatch_{data}",
-        why=[Why(NOT_HELD, PAPER.phrases["why minibatch"], "differences", "at a proven ε")],
         data=data,
     )
     for data in DATA
 )
-def minibatch(context: Context, data: str) -> Iterator[Verdict]:
+@under_both
+def minibatch(context: Context, variant: str, data: str) -> Verdict:
     """By cell of the tables: better where only -b terminates, or both do and -b reads fewer rows; else worse, or open.
 
     Rows read: those of every gradient and Hessian. A cell where neither terminates decides nothing.
     """
-
-    def judge(variant: str) -> Verdict:
-        better, worse, undecided, seen, missing = [], [], 0, 0, []
-        for table in DATA[data]:
-            for epsilon in context.epsilons(f"table{table}"):
-                for full in ("opt", "2opt"):
-                    try:
-                        one, other = (cell(context, table, name, epsilon, variant) for name in (full, f"{full}-b"))
-                    except NotEnough as error:
-                        missing.append((table, error))
-                        continue
-                    seen += 1
-                    passes = [c.iterations + c.hessian_evaluations for c in (one, other)]
-                    if not (terminates(one) or terminates(other)):
-                        undecided += 1
-                    elif terminates(other) and (not terminates(one) or passes[1] / BATCHES < passes[0]):
-                        better.append(f"{table}")
-                    else:
-                        worse.append(f"Table {table}, {full}-b at ε = {epsilon:g}")
-        if not seen:
-            raise missing[0][1]
-        counts = f"{len(better)} of {seen} cells better with minibatches, {len(worse)} worse, {undecided} × either way"
-        told = f" (worse: {', '.join(worse)})" if worse else ""
-        lacking = sorted({table for table, _ in missing})
-        told += f"; no rows: Table {', '.join(map(str, lacking))}" if lacking else ""
-        lead, gap = len(better) - len(worse), len(missing)
-        if abs(lead) <= gap or not (better or worse):  # missing cells are put both ways
-            open_ = f"open: {gap} of {seen + gap} cells missing; " if gap else ""
-            return Verdict(OPEN, open_ + counts + told)
-        return Verdict.of(lead > 0, counts + told)
-
-    return under_both(judge)
+    better, worse, undecided, seen, missing = [], [], 0, 0, []
+    for table in DATA[data]:
+        for epsilon in context.epsilons(f"table{table}"):
+            for full in ("opt", "2opt"):
+                try:
+                    one, other = (cell(context, table, name, epsilon, variant) for name in (full, f"{full}-b"))
+                except NotEnough as error:
+                    missing.append((table, error))
+                    continue
+                seen += 1
+                passes = [c.iterations + c.hessian_evaluations for c in (one, other)]
+                if not (terminates(one) or terminates(other)):
+                    undecided += 1
+                elif terminates(other) and (not terminates(one) or passes[1] / BATCHES < passes[0]):
+                    better.append(f"{table}")
+                else:
+                    worse.append(f"Table {table}, {full}-b at ε = {epsilon:g}")
+    if not seen:
+        raise missing[0][1]
+    counts = f"{len(better)} of {seen} cells better with minibatches, {len(worse)} worse, {undecided} × either way"
+    told = f" (worse: {', '.join(worse)})" if worse else ""
+    lacking = sorted({table for table, _ in missing})
+    told += f"; no rows: Table {', '.join(map(str, lacking))}" if lacking else ""
+    lead, gap = len(better) - len(worse), len(missing)
+    if abs(lead) <= gap or not (better or worse):  # missing cells are put both ways
+        open_ = f"open: {gap} of {seen + gap} cells missing; " if gap else ""
+        return Verdict(OPEN, open_ + counts + told)
+    return Verdict.of(lead > 0, counts + told)
 
 
-@PAPER.claim("opt_faster_than_tr", why=[Why(NOT_HELD, PAPER.phrases["why faster"], "table1")])
-def opt_faster_than_tr(context: Context) -> Iterator[Verdict]:
+@PAPER.claim("opt_faster_than_tr")
+@under_both
+def opt_faster_than_tr(context: Context, variant: str) -> Verdict:
     """Claim 1a: Table 1, ε = 0.6 and 1: at least 3 times fewer gradients and Hessians, and seconds where timed."""
-
-    def judge(variant: str) -> Verdict:
-        comparisons = [faster(context, 1, "opt", "dp-tr", epsilon, variant) for epsilon in EPSILONS[1:]]
-        held: list[bool | None] = [ratio >= FAR_LESS for ratios, _ in comparisons for ratio in ratios.values()]
-        return Verdict.of(decided(held), "; ".join(text for _, text in comparisons))
-
-    return under_both(judge)
+    comparisons = [faster(context, 1, "opt", "dp-tr", epsilon, variant) for epsilon in EPSILONS[1:]]
+    held: list[bool | None] = [ratio >= FAR_LESS for ratios, _ in comparisons for ratio in ratios.values()]
+    return Verdict.of(decided(held), "; ".join(text for _, text in comparisons))
 
 
 @PAPER.claim("opt_lower_than_tr")
-def opt_lower_than_tr(context: Context) -> Iterator[Verdict]:
+@under_both
+def opt_lower_than_tr(context: Context, variant: str) -> Verdict:
     """Claim 1b: Table 1, ε = 0.6 and 1: the paired difference of final losses, seed by seed, is clear and negative."""
-
-    def judge(variant: str) -> Verdict:
-        held: list[bool | None] = []
-        words = []
-        for epsilon in EPSILONS[1:]:
-            pair = [rows_of(context, 1, name, epsilon, variant) for name in ("opt", "dp-tr")]
-            opt, tr = (select(rows, timed=0).set_index("seed")["objective"] for rows in pair)
-            difference = (opt - tr).dropna()  # same seed, same start
-            mean, error = difference.mean(), difference.std() / len(difference) ** 0.5
-            held.append(bool(mean < 0) if len(difference) > 1 and abs(mean) > CLEAR * error else None)
-            words.append(
-                f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}, paired "
-                f"{plus_minus(mean, error, '+.4f', '.4f')}"
-            )
-        return Verdict.of(decided(held), "; ".join(words))
-
-    return under_both(judge)
+    held: list[bool | None] = []
+    words = []
+    for epsilon in EPSILONS[1:]:
+        pair = [rows_of(context, 1, name, epsilon, variant) for name in ("opt", "dp-tr")]
+        opt, tr = (select(rows, timed=0).set_index("seed")["objective"] for rows in pair)
+        difference = (opt - tr).dropna()  # same seed, same start
+        mean, error = difference.mean(), difference.std() / len(difference) ** 0.5
+        held.append(bool(mean < 0) if len(difference) > 1 and abs(mean) > CLEAR * error else None)
+        words.append(
+            f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}, paired {plus_minus(mean, error, '+.4f', '.4f')}"
+        )
+    return Verdict.of(decided(held), "; ".join(words))
 
 
 @PAPER.claim("consistent", tables=(1, 2))
 @PAPER.claim("consistent_ijcnn", tables=(3, 4))
-def consistent(context: Context, tables: tuple[int, ...]) -> Iterator[Verdict]:
+@under_both
+def consistent(context: Context, variant: str, tables: tuple[int, ...]) -> Verdict:
     """Claim 2: by gradients released, and by seconds where they are timed. A run that is lost did not terminate."""
-
-    def judge(variant: str) -> Verdict:
-        held: list[bool | None] = []
-        words = []
-        for table in tables:
-            for epsilon in EPSILONS:
-                ratios, text = faster(context, table, "2opt-ls", "dp-tr", epsilon, variant)
-                held += [ratios[name] >= FAR_LESS for name in ("gradients", "seconds") if name in ratios]
-                lost = cell(context, table, "2opt-ls", epsilon, variant).crashed
-                words.append(text + (f", {lost:.0f} of its runs lost" if lost else ""))
-        return Verdict.of(decided(held), "; ".join(words))
-
-    return under_both(judge)
+    held: list[bool | None] = []
+    words = []
+    for table in tables:
+        for epsilon in EPSILONS:
+            ratios, text = faster(context, table, "2opt-ls", "dp-tr", epsilon, variant)
+            held += [ratios[name] >= FAR_LESS for name in ("gradients", "seconds") if name in ratios]
+            lost = cell(context, table, "2opt-ls", epsilon, variant).crashed
+            words.append(text + (f", {lost:.0f} of its runs lost" if lost else ""))
+    return Verdict.of(decided(held), "; ".join(words))
 
 
 @PAPER.claim("one_hessian", data="covertype")
 @PAPER.claim("one_hessian_ijcnn", data="ijcnn")
-def one_hessian(context: Context, data: str) -> Iterator[Verdict]:
+@under_both
+def one_hessian(context: Context, variant: str, data: str) -> Verdict:
     """Claim 3: over the runs of the data set's tables, but for loss B's loose target, which every start meets."""
-
-    def judge(variant: str) -> Verdict:
-        tables = [table for table in DATA[data] if table not in MET_AT_THE_START]
-        rows = pd.concat([finished(context, f"table{table}", timed=0) for table in tables])
-        rows = select(rows, variant=variant)
-        opt, tr = select(rows, algorithm="opt"), select(rows, algorithm="dp-tr")
-        good = opt["ending"].eq(TERMINATED)
-        if opt.empty or tr.empty:
-            raise NotEnough(artefact="")
-        if not good.any():
-            return Verdict(NOT_TESTABLE, f"none of {len(opt)} runs of opt terminates: there is nothing to count")
-        needed, wasted = opt.loc[good, "hessian_evaluations"], opt.loc[~good, "hessian_evaluations"]
-        one_each = tr["hessian_evaluations"].eq(tr["iterations"])
-        words = (
-            f"opt, {len(needed)} terminated runs: {needed.mean():.2f} Hessians on average, {(needed == 1).sum()} of "
-            f"them need exactly 1, the most is {needed.max():.0f}"
-            + (f"; {len(wasted)} others: {wasted.min():.0f} to {wasted.max():.0f}" if len(wasted) else "")
-            + f"; dp-tr: one per iteration, which is its rule, in {one_each.sum()} of {len(tr)} runs, "
-            f"{tr['hessian_evaluations'].mean():.1f} on average; loss B's loose target is not testable: every start "
-            "meets it"
-        )
-        return Verdict.of(bool((needed == 1).all() and one_each.all()), words)
-
-    return under_both(judge)
+    tables = [table for table in DATA[data] if table not in MET_AT_THE_START]
+    rows = pd.concat([finished(context, f"table{table}", timed=0) for table in tables])
+    rows = select(rows, variant=variant)
+    opt, tr = select(rows, algorithm="opt"), select(rows, algorithm="dp-tr")
+    good = opt["ending"].eq(TERMINATED)
+    if opt.empty or tr.empty:
+        raise NotEnough(artefact="")
+    if not good.any():
+        return Verdict(NOT_TESTABLE, f"none of {len(opt)} runs of opt terminates: there is nothing to count")
+    needed, wasted = opt.loc[good, "hessian_evaluations"], opt.loc[~good, "hessian_evaluations"]
+    one_each = tr["hessian_evaluations"].eq(tr["iterations"])
+    words = (
+        f"opt, {len(needed)} terminated runs: {needed.mean():.2f} Hessians on average, {(needed == 1).sum()} of "
+        f"them need exactly 1, the most is {needed.max():.0f}"
+        + (f"; {len(wasted)} others: {wasted.min():.0f} to {wasted.max():.0f}" if len(wasted) else "")
+        + f"; dp-tr: one per iteration, which is its rule, in {one_each.sum()} of {len(tr)} runs, "
+        f"{tr['hessian_evaluations'].mean():.1f} on average; loss B's loose target is not testable: every start "
+        "meets it"
+    )
+    return Verdict.of(bool((needed == 1).all() and one_each.all()), words)
 
 
 @PAPER.claim("two_phases", turned=((1, 0.2), (2, 0.2), (5, 0.2)), not_turned=())
 @PAPER.claim("two_phases_ijcnn", turned=((9, 0.6), (9, 1.0), (11, 1.0)), not_turned=((9, 0.2), (11, 0.2), (11, 0.6)))
+@under_both
 def two_phases(
-    context: Context, turned: tuple[tuple[int, float], ...], not_turned: tuple[tuple[int, float], ...]
-) -> Iterator[Verdict]:
+    context: Context, variant: str, turned: tuple[tuple[int, float], ...], not_turned: tuple[tuple[int, float], ...]
+) -> Verdict:
     """Claim 4: opt-ls × and 2opt-ls not, on the cells `turned`; both × on the others."""
+    held: list[bool | None] = []
+    words = []
+    for table, epsilon in turned + not_turned:
+        one, two = (cell(context, table, name, epsilon, variant) for name in ("opt-ls", "2opt-ls"))
+        held.append(not terminates(one) and terminates(two) == ((table, epsilon) in turned))
+        counts = [f"{name} {c.terminated:.0f} of {c.seeds:.0f}" for name, c in (("opt-ls", one), ("2opt-ls", two))]
+        words.append(f"Table {table}, ε = {epsilon:g}: {', '.join(counts)}")
+    if not not_turned:
+        plain = [cell(context, 2, name, 1.0, variant) for name in ("opt", "2opt")]
+        counts = [f"{c.terminated:.0f} of {c.seeds:.0f}" for c in plain]
+        words.append(f"plain 2opt can lose (Table 2, ε = 1): opt {counts[0]}, 2opt {counts[1]}")
+    return Verdict.of(decided(held), f"seeds that terminate: {'; '.join(words)}")
 
-    def judge(variant: str) -> Verdict:
-        held: list[bool | None] = []
-        words = []
-        for table, epsilon in turned + not_turned:
-            one, two = (cell(context, table, name, epsilon, variant) for name in ("opt-ls", "2opt-ls"))
-            held.append(not terminates(one) and terminates(two) == ((table, epsilon) in turned))
-            counts = [f"{name} {c.terminated:.0f} of {c.seeds:.0f}" for name, c in (("opt-ls", one), ("2opt-ls", two))]
-            words.append(f"Table {table}, ε = {epsilon:g}: {', '.join(counts)}")
-        if not not_turned:
-            plain = [cell(context, 2, name, 1.0, variant) for name in ("opt", "2opt")]
-            counts = [f"{c.terminated:.0f} of {c.seeds:.0f}" for c in plain]
-            words.append(f"plain 2opt can lose (Table 2, ε = 1): opt {counts[0]}, 2opt {counts[1]}")
-        return Verdict.of(decided(held), f"seeds that terminate: {'; '.join(words)}")
 
-    return under_both(judge)
+SIZES = {"covertype12": 495_141, "ijcnn": 49_990}  # rows of the data sets; δ = 1/n
+
+
+@PAPER.erratum("deviation_without_constant")
+def deviation_without_constant() -> Iterator[Case]:
+    """dp-gd-2ns: σ = √(T ln(1/δ))/ε on T gradients and up to T Hessians, so μ² = T/σ² to 2T/σ² whatever T."""
+    for name, n in SIZES.items():
+        for epsilon in EPSILONS:
+            mu = epsilon / math.sqrt(math.log(n))
+            yield Case(
+                f"{name}, ε = {epsilon:g}",
+                epsilon,
+                gaussian_epsilon(mu, 1 / n),
+                gaussian_epsilon(math.sqrt(2) * mu, 1 / n),
+            )
+
+
+@PAPER.erratum("rows_beyond_the_bound")
+def rows_beyond_the_bound() -> Iterator[Case]:
+    """opt on loss A: T gradients of sensitivity 2R/n and up to T Hessians, noise for 2/n and 2√d/n at ρ/(2T) each.
+
+    R is the longest row. Two Hessians of rank one and eigenvalue at most R²/4 differ by at most √2·R²/4.
+    """
+    from dpbench.datasets.loading import unclipped_row_norms
+
+    for name, d in (("covertype12-unclipped", 54), ("ijcnn-unclipped", 22)):
+        norms = unclipped_row_norms(name)
+        R, delta = norms.largest, 1 / norms.rows
+        hessian = math.sqrt(2) * R**2 / 4 / (2 * math.sqrt(d))
+        for epsilon in EPSILONS:
+            rho = accounting.get("standard").rho(epsilon, delta)
+            yield Case(
+                f"{name}, ε = {epsilon:g} (longest row {R:.3f}; {norms.beyond_1:,} of {norms.rows:,} rows beyond 1)",
+                epsilon,
+                gaussian_epsilon(R * math.sqrt(rho), delta),
+                gaussian_epsilon(math.hypot(R, hessian) * math.sqrt(rho), delta),
+            )
+
+
+@PAPER.erratum("noise_of_all_rows_on_a_minibatch")
+def noise_of_all_rows_on_a_minibatch() -> Iterator[Case]:
+    """opt-b as its scripts run it: noise multiplier √T·m/n relative to the sensitivity on m rows, whatever ε says."""
+    T, n = 421, SIZES["covertype12"]
+    m, delta = n // 100, 1 / n
+    z = math.sqrt(T) * m / n
+    attained = at_least(z, n, m, T, delta)
+    proved = at_most(z, n, m, T, delta, shared=2)
+    for epsilon in EPSILONS:
+        yield Case(f"covertype12, ε = {epsilon:g}", epsilon, attained, proved)
+
+
+@PAPER.erratum("one_subset_for_two_releases")
+def one_subset_for_two_releases() -> Iterator[Case]:
+    """opt-b: noise for 2T independent subsets of m = ⌊n/100⌋ rows; run on T, the pair on each one Gaussian at σ/√2."""
+    T = 421  # opt's iterations at the loose target
+    for name, n in SIZES.items():
+        m, delta = n // 100, 1 / n
+        for epsilon in EPSILONS:
+            budget = Budget(epsilon, delta, Relation.REPLACE_ONE, "rdp")
+            z = budget.noise_scale(((WithoutReplacement(n, m, Gaussian(1.0)), 2 * T),)) / math.sqrt(2)
+            sharp = Budget(epsilon, delta, Relation.REPLACE_ONE, "tight")
+            proved = sharp.epsilon_of((CountedRelease(WithoutReplacement(n, m, Gaussian(z)), T, "pair"),))
+            attained = attained_among_equal_rows(z, m / n, T, delta)
+            yield Case(
+                f"{name}, m = {m:,}, T = {T}, ε = {epsilon:g}",
+                epsilon,
+                attained,
+                math.inf if proved is None else proved,
+            )

@@ -8,10 +8,12 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.nonconvex.study import (
+from dpbench.experiments.nonconvex.rows import (
     EPSILONS,
     LOSSES,
     METHODS,
+    PAPER,
+    PUBLISHED,
     TARGETS,
     TERMINATED,
     Beside,
@@ -22,7 +24,6 @@ from dpbench.experiments.nonconvex.study import (
     most_iterations,
     problem_name,
 )
-from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED
 from dpbench.study.context import Context, select
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, joined

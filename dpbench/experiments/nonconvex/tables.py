@@ -11,10 +11,12 @@ import pandas as pd
 
 from dpbench import frames
 from dpbench.experiments.nonconvex.cells import judged
-from dpbench.experiments.nonconvex.study import (
+from dpbench.experiments.nonconvex.rows import (
     CRASHED,
     EPSILONS,
     METHODS,
+    PAPER,
+    PUBLISHED,
     TARGETS,
     TERMINATED,
     Beside,
@@ -27,7 +29,6 @@ from dpbench.experiments.nonconvex.study import (
     problem_name,
     setting,
 )
-from dpbench.experiments.nonconvex.switches import PAPER, PUBLISHED
 from dpbench.study.context import Context, select
 from dpbench.study.declare import each
 from dpbench.study.output import Table

@@ -6,7 +6,7 @@ belongs to a machine and an implementation. Within a data set that cost cancels 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,9 +17,12 @@ from dpbench.experiments.second_order.rows import NEWTON, PAPER, WithWords, tune
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
 from dpbench.run.row import setting
+from dpbench.study import printed
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.output import Table
+from dpbench.study.output import Record, Table, Words
+from dpbench.study.printed import Number
 from dpbench.study.style import problem_title
+from dpbench.study.verdicts import HONEST, Cell, Place
 
 FEBRUARY = "released-february"
 CAP, LONGER_CAP = 8_000, 10_000  # on DP-GD's T as published, which is inferred: see `shapes`
@@ -162,6 +165,23 @@ def fitted_T(rows: pd.DataFrame, cap: float = np.inf) -> float:
     return float(min(np.clip(T, near.index.min(), near.index.max()), cap))
 
 
+def _T_of_both(one: Timed) -> str:
+    mark = {"largest": "↑", "smallest": "↓", "cap": " (cap)"}.get(one.at_end, "")
+    return f"{one.dp_gd_T:.0f}{mark} / {one.dp_newton_T:.0f}"
+
+
+def _times(ratio: float, form: str = ".2f") -> str:
+    return "–" if np.isnan(ratio) else f"{ratio:{form}}×"
+
+
+OURS: dict[str, tuple[TimingRule, Callable[[Timed], str]]] = {  # line of a table → rule, and its cell
+    "T of DP-GD / DP-Newton": (PUBLISHED, _T_of_both),
+    "iterations": (PUBLISHED, lambda one: _times(one.iterations, ".3g")),
+    "seconds here": (PUBLISHED, lambda one: _times(one.ratio)),
+    "T to 10,000: iterations": (LONGER, lambda one: _times(one.iterations, ".3g")),
+    "proven ε: T": (PROVEN, _T_of_both),
+    "proven ε: seconds": (PROVEN, lambda one: _times(one.ratio)),
+}
 LINES = ("T of DP-GD / DP-Newton", "iterations", "seconds here", "seconds, paper", "shape, ours", "shape, paper",
          "T to 10,000: iterations", "proven ε: T", "proven ε: seconds")  # fmt: skip
 
@@ -171,63 +191,41 @@ LINES = ("T of DP-GD / DP-Newton", "iterations", "seconds here", "seconds, paper
 def run_time_ratios(context: Context, name: str) -> WithWords:
     """Iterations, seconds here and the shape within the data set, under the published rule and at a proven ε."""
     published = context.experiment.published()["table1"]
-    table = cells(context, name)
+    table, epsilons = cells(context, name), published["epsilon"]
     asked = set(context.epsilons(FIGURE[name]))
     rows, gaps = [], []
     for problem in context.problems(FIGURE[name]):
-        here = {(one.rule, one.epsilon): one for one in frames.records(select(table, problem=problem), Timed)}
-        lines: dict[str, list[str]] = {line: [] for line in LINES}
-        shape = shape_of(select(table, problem=problem))
-        for epsilon in published["epsilon"]:
-            told = _ratio_cells(here, epsilon, published["ratio"].get(problem), published["epsilon"], shape)
-            for line, cell in told.items():
-                lines[line].append(cell)
-            if (PUBLISHED.name, epsilon) not in here and epsilon in asked:
-                gaps.append(context.gap(name, f"{problem} at ε = {epsilon:g}"))
-        own = select(table, problem=problem, rule=PUBLISHED.name)
+        own = select(table, problem=problem)
+        here = {(one.rule, one.epsilon): one for one in frames.records(own, Timed)}
+        paper = dict(zip(epsilons, published["ratio"].get(problem, ()), strict=False))
+        shapes = {"shape, ours": shape_of(own), "shape, paper": {e: ratio / paper[1.0] for e, ratio in paper.items()}}
+        lines = {
+            line: [show(here[rule.name, e]) if (rule.name, e) in here else "–" for e in epsilons]
+            for line, (rule, show) in OURS.items()
+        }
+        lines["seconds, paper"] = [_times(paper.get(e, np.nan)) for e in epsilons]
+        for line, shape in shapes.items():
+            lines[line] = ["–" if e not in shape else "1" if e == 1 else f"{shape[e]:.2f}" for e in epsilons]
+        gaps += [
+            context.gap(name, f"{problem} at ε = {e:g}") for e in epsilons
+            if (PUBLISHED.name, e) not in here and e in asked
+        ]  # fmt: skip
+        own = select(own, rule=PUBLISHED.name)
         seconds = own["dp_newton_seconds"].dropna()
-        span = [f"{seconds.min():.3g}", f"{seconds.max():.3g}"] if len(seconds) else ["–", "–"]
+        beside = {
+            "seconds here": [f"{seconds.min():.3g}", f"{seconds.max():.3g}"] if len(seconds) else ["–", "–"],
+            "seconds, paper": [f"{v:g}" for v in published["seconds"].get(problem, ())],
+        }
         cost = f", an iteration of DP-Newton costs {own['cost'].iloc[0]:.2g} of DP-GD's" if len(own) else ""
-        for i, line in enumerate(LINES):
-            beside = {"seconds here": span, "seconds, paper": [f"{v:g}" for v in published["seconds"].get(problem, ())]}
-            ends = beside.get(line) or ["", ""]
-            rows.append([f"{problem_title(problem)}{cost}" if i == 0 else "", line, *lines[line], *ends])
-    header = ["data set", "", *[f"ε = {e:g}" for e in published["epsilon"]], "min s", "max s"]
+        for line in LINES:
+            title = f"{problem_title(problem)}{cost}" if line == LINES[0] else ""
+            rows.append([title, line, *lines[line], *(beside.get(line) or ["", ""])])
+    header = ["data set", "", *[f"ε = {e:g}" for e in epsilons], "min s", "max s"]
     ratio = select(table, rule=PUBLISHED.name)["ratio"].dropna()
     return Table(pd.DataFrame(rows, columns=header), "", table, gaps), {
-        "cap": CAP,
-        "longer_cap": LONGER_CAP,
-        "found": bool(len(ratio)),
+        "cap": CAP, "longer_cap": LONGER_CAP, "found": bool(len(ratio)),
         **({"least": ratio.min(), "most": ratio.max()} if len(ratio) else {}),
-    }
-
-
-def _ratio_cells(
-    here: dict[tuple[str, float], Timed],
-    epsilon: float,
-    paper: list[float] | None,
-    epsilons: list[float],
-    shape: dict[float, float],
-) -> dict[str, str]:
-    told = dict.fromkeys(LINES, "–")
-    if one := here.get((PUBLISHED.name, epsilon)):
-        mark = {"largest": "↑", "smallest": "↓", "cap": " (cap)"}.get(one.at_end, "")
-        told["T of DP-GD / DP-Newton"] = f"{one.dp_gd_T:.0f}{mark} / {one.dp_newton_T:.0f}"
-        told["iterations"] = f"{one.iterations:.3g}×"
-        told["seconds here"] = "–" if np.isnan(one.ratio) else f"{one.ratio:.2f}×"
-    if one := here.get((LONGER.name, epsilon)):
-        told["T to 10,000: iterations"] = f"{one.iterations:.3g}×"
-    if one := here.get((PROVEN.name, epsilon)):
-        mark = {"largest": "↑", "smallest": "↓"}.get(one.at_end, "")
-        told["proven ε: T"] = f"{one.dp_gd_T:.0f}{mark} / {one.dp_newton_T:.0f}"
-        told["proven ε: seconds"] = "–" if np.isnan(one.ratio) else f"{one.ratio:.2f}×"
-    if paper:
-        at = dict(zip(epsilons, paper, strict=True))
-        told["seconds, paper"] = f"{at[epsilon]:.2f}×"
-        told["shape, paper"] = f"{at[epsilon] / at[1.0]:.2f}" if epsilon != 1 else "1"
-    if epsilon in shape:
-        told["shape, ours"] = f"{shape[epsilon]:.2f}" if epsilon != 1 else "1"
-    return told
+    }  # fmt: skip
 
 
 def shape_of(table: pd.DataFrame, column: str = "fitted_T") -> dict[float, float]:
@@ -281,6 +279,11 @@ def quotients(context: Context) -> pd.DataFrame:
     return pd.DataFrame(lines, columns=Quotient._fields)
 
 
+def _two(name: str) -> Callable[[Record], str]:
+    """The words of a cell that may be NaN."""
+    return lambda one: "–" if np.isnan(one[name]) else f"{one[name]:.2f}"
+
+
 @PAPER.artefact("shapes")
 def shapes(context: Context) -> WithWords:
     """The twelve quotients that a machine's costs cancel in, each against its tolerance."""
@@ -291,17 +294,21 @@ def shapes(context: Context) -> WithWords:
         for problem, epsilon in table.loc[table["quotient"].isna(), ["problem", "epsilon"]].itertuples(index=False)
     ]
     others = len(context.problems("fig2")) - 1
-    lines = [
-        [problem_title(one.problem), f"{one.epsilon:g}", f"{one.published:.2f}",
-         *("–" if np.isnan(v) else f"{v:.2f}" for v in (one.ours, one.quotient)), f"{one.tolerance:.2f}",
-         "–" if np.isnan(one.quotient) else "yes" if one.inside else "no", f"{one.others} of {others}",
-         f"{one.tried} / {one.tried_at_1}", *("–" if np.isnan(v) else f"{v:.2f}" for v in (one.grid_T, one.seconds))]
-        for one in frames.records(table, Quotient)
-    ]  # fmt: skip
+    columns: dict[str, Words] = {
+        "data set": lambda one: problem_title(one["problem"]),
+        "ε": "{epsilon:g}",
+        "published": "{published:.2f}",
+        "ours": _two("ours"),
+        "ours / published": _two("quotient"),
+        "tolerance": "{tolerance:.2f}",
+        "inside": lambda one: "–" if np.isnan(one["quotient"]) else "yes" if one["inside"] else "no",
+        "others' values inside": lambda one: f"{one['others']} of {others}",
+        "T tried / at ε = 1": "{tried} / {tried_at_1}",
+        "best T of the grid": _two("grid_T"),
+        "seconds here": _two("seconds"),
+    }
     firm = known[(known[["tried", "tried_at_1"]] >= FIRM).all(axis=1)]
-    header = ["data set", "ε", "published", "ours", "ours / published", "tolerance", "inside", "others' values inside",
-              "T tried / at ε = 1", "best T of the grid", "seconds here"]  # fmt: skip
-    return Table(pd.DataFrame(lines, columns=header), "", table, gaps), {
+    return Table.of(frames.mappings(table), columns, "", gaps), {
         "known": len(known),
         "inside": int(known["inside"].sum()),
         "telling": int((known["inside"] & known["others"].eq(0)).sum()),
@@ -316,10 +323,14 @@ def shapes(context: Context) -> WithWords:
     }
 
 
-def published_cells(context: Context, name: str) -> Iterator[tuple[str, float, float, float]]:
-    """(problem, ε, published ratio, ours) of a table: ours is the one that the table shows, NaN without rows."""
+def printed_ratios(context: Context) -> Iterator[Cell]:
+    """The 24 printed ratios; ours is the one that Table 1 or 4 shows: at the T tuned under the published rule."""
     published = context.experiment.published()["table1"]
-    table = select(cells(context, name), rule=PUBLISHED.name).set_index(["problem", "epsilon"])["ratio"]
-    for problem in context.problems(FIGURE[name]):
-        for epsilon, theirs in zip(published["epsilon"], published["ratio"].get(problem, ()), strict=False):
-            yield problem, epsilon, theirs, float(table.get((problem, epsilon), np.nan))
+    for name, figure in FIGURE.items():
+        table = select(cells(context, name), rule=PUBLISHED.name).set_index(["problem", "epsilon"])["ratio"]
+        for problem in context.problems(figure):
+            for epsilon, theirs in zip(published["epsilon"], published["ratio"].get(problem, ()), strict=False):
+                ours = float(table.get((problem, epsilon), np.nan))
+                place = Place(name.replace("table", "Table "), problem_title(problem), f"ε = {epsilon:g}")
+                runs = {} if np.isnan(ours) else {HONEST: {"times faster": [ours]}}
+                yield Cell(place, name, (Number("times faster", printed.shown(theirs, 2)),), runs, run_time=True)

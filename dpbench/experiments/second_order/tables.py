@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpbench import datasets
 from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, WithWords, seconds_per_iteration, tuned
-from dpbench.experiments.second_order.run_times import published_cells
+from dpbench.experiments.second_order.run_times import printed_ratios
 from dpbench.run.row import settings_of
 from dpbench.study import printed
 from dpbench.study.context import Context, select
@@ -104,18 +104,15 @@ def c7(context: Context) -> WithWords:
     """App. C.7: measured peak memory of the eigenvalue modification."""
     published = context.experiment.published()["memory"]
     rows = context.rows("c7")
-    data, gaps, runs = [], [], []
+    data: list[dict[str, Any]] = []
+    gaps = []
     for problem in context.problems("c7"):
         for modification in ("clip", "add"):
             measured = select(rows, problem=problem, algorithm=f"dp-newton-hess-{modification}")
             measured = measured.dropna(subset=["measured"])
             if measured.empty:
                 gaps.append(context.gap("c7", problem))
-            runs.append(len(measured))
-            extra = measured["measured"] / MIB
-            process = (
-                measured["notes"].astype("string").str.extract(r"(\d+)", expand=False).astype(float).dropna() / MIB
-            )
+            extra, process = measured["measured"] / MIB, _whole_process(measured)
             data.append({"problem": problem, "d": datasets.describe(problem).columns, "modification": modification,
                          "extra_mib": extra.median(), "process_mib": process.median(), "runs": len(measured),
                          "extra": _median_and_range(extra), "process": _median_and_range(process),
@@ -128,24 +125,24 @@ def c7(context: Context) -> WithWords:
         "whole process": "{process}",
         "paper": "{paper}",
     }
-    words = ("extra", "process", "paper")  # told beside the numbers
-    finding = _memory(pd.DataFrame(data, columns=["problem", "modification", "extra_mib"]))
-    return Table.of(data, columns, "", gaps, unsaved=words), {
-        "runs": max(runs, default=0),
+    shown = Table.of(data, columns, "", gaps, unsaved=("extra", "process", "paper"))  # told beside the numbers
+    peaks = pd.DataFrame(data, columns=["problem", "modification", "extra_mib"]).pivot_table(
+        index="problem", columns="modification", values="extra_mib")  # fmt: skip
+    both = {"clip", "add"} <= set(peaks)
+    ratio = (peaks["clip"] / peaks["add"]).dropna() if both else pd.Series([np.nan])
+    ends = " to ".join(dict.fromkeys(f"{end:.2g}" for end in (ratio.min(), ratio.max())))
+    return shown, {
+        "runs": max((one["runs"] for one in data), default=0),
         "difference": _difference([one for one in data if one["runs"]], published),
-        "found": bool(finding),
-        "finding": finding,
+        "found": both,
+        "ends": ends,
     }
 
 
-def _memory(data: pd.DataFrame) -> str:
-    """How much more memory the eigendecomposition takes, in one sentence; "" without measurements of both."""
-    extra = data.pivot_table(index="problem", columns="modification", values="extra_mib")
-    if not {"clip", "add"} <= set(extra):
-        return ""
-    ratio = (extra["clip"] / extra["add"]).dropna()
-    ends = " to ".join(dict.fromkeys(f"{end:.2g}" for end in (ratio.min(), ratio.max())))
-    return f"An eigendecomposition takes {ends} times the memory of a Cholesky factorisation"
+def _whole_process(rows: pd.DataFrame) -> pd.Series:
+    """Mebibytes of the whole process, which the rows' notes have in bytes."""
+    notes = rows["notes"].astype("string").str.extract(r"(\d+)", expand=False)
+    return notes.astype(float).dropna() / MIB
 
 
 def _difference(data: list[dict[str, Any]], published: dict[str, float]) -> str:
@@ -155,16 +152,13 @@ def _difference(data: list[dict[str, Any]], published: dict[str, float]) -> str:
         return ""
     small, large = sorted(published, key=lambda problem: published[problem])
     theirs = published[large] - published[small]
-    told = []
-    for name, words in (("extra_mib", "increments"), ("process_mib", "whole processes")):
-        ours = clip[large][name] - clip[small][name]
-        same = theirs / WITHIN <= ours <= theirs * WITHIN
-        told.append(f"of the {words} {ours:.1f} MiB ({'a match' if same else 'no match'})")
-    return (
-        f"Between {problem_title(large)} and {problem_title(small)} the paper has {theirs:g} MiB; here the difference "
-        "is "
-        f"{' and '.join(told)}, to within a factor of {WITHIN:g}."
-    )
+    ours = {name: clip[large][name] - clip[small][name] for name in ("extra_mib", "process_mib")}
+    match = {name: theirs / WITHIN <= mib <= theirs * WITHIN for name, mib in ours.items()}
+    return PAPER.phrases["difference"].format(
+        large=problem_title(large), small=problem_title(small), theirs=theirs, within=WITHIN, **ours,
+        extra="a match" if match["extra_mib"] else "no match",
+        process="a match" if match["process_mib"] else "no match",
+    )  # fmt: skip
 
 
 def _median_and_range(values: Any) -> str:
@@ -173,34 +167,13 @@ def _median_and_range(values: Any) -> str:
     return f"{values.median():.1f} MiB [{values.min():.1f}, {values.max():.1f}]"
 
 
-MIB = 2**20
-
-
 def cells(context: Context) -> Iterator[Cell]:
     """24 ratios of seconds and 2 peaks of memory, whose unit costs are not ours; shapes are judged apart (`shapes`)."""
-    yield from run_time_cells(context)
-    yield from memory_cells(context)
-
-
-def run_time_cells(context: Context) -> Iterator[Cell]:
-    """The ratio that Tables 1 and 4 show here: at the T tuned under the published rule, whatever else was timed."""
-    for artefact in ("table1", "table4"):
-        for problem, epsilon, theirs, ours in published_cells(context, artefact):
-            number = Number("times faster", printed.shown(theirs, 2))
-            place = Place(artefact.replace("table", "Table "), problem_title(problem), f"ε = {epsilon:g}")
-            runs = {} if np.isnan(ours) else {HONEST: {"times faster": [ours]}}
-            yield Cell(place, artefact, (number,), runs, run_time=True)
-
-
-def memory_cells(context: Context) -> Iterator[Cell]:
-    """Mebibytes of a whole process at the paper's modification: one printed number a data set, two in all."""
-    published = context.experiment.published()["memory"]
-    asked = context.problems("c7")
-    rows = select(context.rows("c7"), algorithm="dp-newton-hess-clip")
-    for problem, theirs in published.items():
+    yield from printed_ratios(context)
+    asked, rows = context.problems("c7"), select(context.rows("c7"), algorithm="dp-newton-hess-clip")
+    for problem, theirs in context.experiment.published()["memory"].items():
         if problem in asked:
-            notes = select(rows, problem=problem).dropna(subset=["measured"])["notes"].astype(str)
-            whole = notes.str.extract(r"(\d+)", expand=False).astype(float).dropna() / MIB
+            whole = _whole_process(select(rows, problem=problem).dropna(subset=["measured"]))
             place = Place("App. C.7", problem_title(problem), "MiB of the clipped Hessian")
             number = Number("MiB", printed.shown(theirs, 0))
             yield Cell(place, "c7", (number,), {HONEST: {"MiB": whole.tolist()}}, run_time=True)

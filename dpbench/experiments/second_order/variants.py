@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pandas as pd
 
@@ -9,6 +11,7 @@ from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, WithW
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, curve
+from dpbench.study.paper import Ends
 from dpbench.study.statistics import means, plus_minus, span
 from dpbench.study.style import GREY, look, problem_title
 from dpbench.study.tuning import expand_settings
@@ -18,55 +21,40 @@ from dpbench.study.tuning import expand_settings
 def beta(context: Context) -> WithWords:
     """What tuning β with T gains over β = 1, and whether DP-Newton then beats DP-GD."""
     tried = select(context.rows("beta"), timed=0)
-    fixed = select(context.rows("fig2", timed=0), epsilon=context.epsilons("beta"))
-    rows = pd.concat([fixed, tried]).drop_duplicates("key")
+    problems, variants, epsilons = context.problems("beta"), context.algorithms("beta"), context.epsilons("beta")
+    fixed = select(context.rows("fig2", timed=0), epsilon=epsilons)
     seeds = range(max((block.seeds for block in context.blocks("beta")), default=0))
-    variants = context.algorithms("beta")
+    rows = pd.concat([fixed, tried]).drop_duplicates("key")
     rows = select(rows, seed=list(seeds), algorithm=["dp-gd", *variants])
     by = ["problem", "algorithm", "epsilon"]
     alone = tuned(select(rows, key=list(fixed["key"]))).set_index(by)
-    at_settings = expand_settings(tuned(select(rows, algorithm=variants))).set_index(by)
-    lines, data, gaps = [], [], []
-    epsilons = context.epsilons("beta")
-    for problem in context.problems("beta"):
-        for algorithm in variants:
-            cells = []
-            for epsilon in epsilons:
-                at = (problem, algorithm, epsilon)
-                there = not select(tried, problem=problem, algorithm=algorithm, epsilon=epsilon).empty
-                if not there or at not in alone.index or (problem, "dp-gd", epsilon) not in alone.index:
-                    cells.append("–")
-                    gaps.append(context.gap("beta", f"{algorithm} on {problem} at ε = {epsilon:g}"))
-                    continue
-                one, base, gd = at_settings.loc[at, :], alone["mean"][at], alone["mean"][problem, "dp-gd", epsilon]
-                cells.append(f"β = {one['set.beta']:g}, T = {one['T']:.0f}: {one['mean'] / base:.2f}×")
-                data.append(dict(zip(by, at, strict=True)) | {"beta": one["set.beta"], "T": one["T"],
-                            "excess": one["mean"], "se": one["se"], "beta_1_T": alone["T"][at],
-                            "beta_1_excess": base, "dp_gd_excess": gd})  # fmt: skip
-            lines.append([problem_title(problem) if algorithm == variants[0] else "", look(algorithm).label, *cells])
+    chosen = expand_settings(tuned(select(rows, algorithm=variants))).set_index(by)
+    there = set(zip(*(tried[name] for name in by), strict=True))
+    data = []
+    for at in itertools.product(problems, variants, epsilons):
+        gd = (at[0], "dp-gd", at[2])
+        if at in there and at in alone.index and gd in alone.index:
+            one, base = chosen.loc[at, :], alone.loc[at, :]
+            data.append(dict(zip(by, at, strict=True)) | {
+                "beta": one["set.beta"], "T": one["T"], "excess": one["mean"], "se": one["se"], "beta_1_T": base["T"],
+                "beta_1_excess": base["mean"], "dp_gd_excess": alone["mean"][gd]})  # fmt: skip
     table = pd.DataFrame(data)
-    header = ["data set", "", *[f"ε = {e:g}" for e in epsilons]]
-    return Table(pd.DataFrame(lines, columns=header), "", table, gaps), {
-        "gain": _beta_told(table),
-        "found": bool(len(table)),
-        **({"ratio": _beta_ratio(table)} if len(table) else {}),
-    }
-
-
-def _beta_ratio(table: pd.DataFrame) -> float:
-    return float(np.exp(np.log(table["excess"] / table["beta_1_excess"]).mean()))
-
-
-def _beta_told(table: pd.DataFrame) -> str:
+    made = Table.crossed(
+        table,
+        [{"problem": problem, "algorithm": name} for problem in problems for name in variants],
+        {"data set": lambda key: problem_title(key["problem"]) if key["algorithm"] == variants[0] else "",
+         "": lambda key: look(key["algorithm"]).label},
+        {f"ε = {e:g}": {"epsilon": e} for e in epsilons},
+        lambda one: f"β = {one['beta']:g}, T = {one['T']:.0f}: {one['excess'] / one['beta_1_excess']:.2f}×",
+        missing=lambda at: context.gap("beta", "{algorithm} on {problem} at ε = {epsilon:g}".format_map(at)),
+        data=table,
+    )  # fmt: skip
     if table.empty:
-        return ""
-    one = select(table, algorithm=NEWTON)
-    before, after = ((one[name] < one["dp_gd_excess"]).sum() for name in ("beta_1_excess", "excess"))
-    return (
-        f"Over {len(table)} cells the geometric mean of the ratios is {_beta_ratio(table):.3g}. hess clip is below "
-        f"DP-GD in "
-        f"{before} of {len(one)} cells with β = 1, in {after} with β tuned."
-    )
+        return made, {"found": False, "gain": ""}
+    clip, ratio = select(table, algorithm=NEWTON), np.exp(np.log(table["excess"] / table["beta_1_excess"]).mean())
+    before, after = ((clip[name] < clip["dp_gd_excess"]).sum() for name in ("beta_1_excess", "excess"))
+    values = {"count": len(table), "ratio": ratio, "before": before, "after": after, "of": len(clip)}
+    return made, {"gain": PAPER.phrases["gain"].format_map(values), "ratio": ratio}
 
 
 RESETS = {"": "none", "1000": "beyond ‖w‖ = 1000, a public radius", "optimum": "beyond 100‖w*‖ + 200, as published"}
@@ -76,33 +64,29 @@ RESETS = {"": "none", "1000": "beyond ‖w‖ = 1000, a public radius", "optimum
 def reset(context: Context) -> WithWords:
     """Means and medians at ε = 10 with and without a reset: one start thrown far off decides a mean."""
     plain = context.rows("fig2", timed=0, algorithm=NEWTON, epsilon=context.epsilons("reset"))
-    rows = pd.concat([plain, context.rows("reset", timed=0)])
-    rows = expand_settings(rows).assign(way="")
-    if "set.reset" in rows:
-        told = [
-            f"{v:g}" if isinstance(v, float) and not np.isnan(v) else v if isinstance(v, str) else ""
-            for v in rows["set.reset"]
-        ]
-        rows["way"] = told
+    rows = expand_settings(pd.concat([plain, context.rows("reset", timed=0)]))
+    radii = rows.get("set.reset", pd.Series("", rows.index))
+    rows["way"] = [
+        one if isinstance(one, str) else f"{one:g}" if one == one and one is not None else "" for one in radii
+    ]
     tried = {(p, T) for block in context.blocks("reset") for p in block.problems for T in block.values("T")}
     rows = rows[[at in tried for at in zip(rows["problem"], rows["T"], strict=True)]]
     table = means(rows, ["problem", "epsilon", "T", "way"], median=("excess", "median"), largest=("excess", "max"))
-    lines, gaps = [], []
-    for problem, T in sorted(tried, key=lambda one: (context.problems("reset").index(one[0]), one[1])):
-        for way, words in RESETS.items():
-            one = select(table, problem=problem, T=T, way=way)
-            if one.empty:
-                gaps.append(context.gap("reset" if way else "fig2", f"{problem}, T = {T}, {words}"))
-                continue
-            (row,) = one.to_dict("records")
-            lines.append([problem_title(problem), f"{T}", words, plus_minus(row["mean"], row["se"]),
-                          f"{row['median']:.3g}", f"{row['largest']:.3g}", str(row["seeds"])])  # fmt: skip
+    lines, gaps, order = [], [], context.problems("reset").index
+    for (problem, T), (way, words) in itertools.product(
+        sorted(tried, key=lambda one: (order(one[0]), one[1])), RESETS.items()
+    ):
+        ends = Ends(table, "", "").matching(problem=problem, T=T, way=way)
+        lines += [[problem_title(problem), f"{T}", words, str(end), f"{end['median']:.3g}", f"{end['largest']:.3g}",
+                   str(end.seeds)] for end in ends]  # fmt: skip
+        if not ends:
+            gaps.append(context.gap("reset" if way else "fig2", f"{problem}, T = {T}, {words}"))
     header = ["data set", "T", "back to the start", "mean", "median", "largest", "seeds"]
     return Table(pd.DataFrame(lines, columns=header), "", table, gaps), {}
 
 
 AMP_VARIANTS = {  # (fraction, smoothness, rows) → words
-    (None, None, "divided"): "the published algorithm",
+    ("", "", "divided"): "the published algorithm",
     (0.9, 0.25, "divided"): "ε_p/ε_obj = 0.9",
     (0.9, 1.0, "divided"): "and β = 1",
     (0.9, 1.0, "undivided"): "and rows before their division: as run, no guarantee",
@@ -112,32 +96,25 @@ AMP_VARIANTS = {  # (fraction, smoothness, rows) → words
 @PAPER.artefact("aop")
 def aop(context: Context) -> WithWords:
     """Each difference of the authors' AOP on top of the one before, at three ε."""
-    epsilons = context.epsilons("aop")
+    problems, epsilons = context.problems("aop"), context.epsilons("aop")
     rows = pd.concat([context.rows("fig2", timed=0, algorithm="aop", epsilon=epsilons), context.rows("aop", timed=0)])
-    rows = expand_settings(rows)
-    for name in ("fraction", "smoothness", "rows"):
-        rows[f"set.{name}"] = rows.get(f"set.{name}")
-    rows = rows.astype({"set.fraction": float, "set.smoothness": float}).assign(
-        **{"set.rows": rows["set.rows"].fillna("divided")}
-    )
-    rows = select(rows, problem=context.problems("aop"))
-    by = ["problem", "epsilon", "set.fraction", "set.smoothness", "set.rows"]
-    table = means(rows, by)
-    lines, gaps = [], []
-    for problem in context.problems("aop"):
-        for (fraction, smoothness, seen), words in AMP_VARIANTS.items():
-            cells = []
-            for epsilon in epsilons:
-                one = select(table, problem=problem, epsilon=epsilon)
-                one = one[one["set.rows"].eq(seen)]
-                for name, value in (("set.fraction", fraction), ("set.smoothness", smoothness)):
-                    one = one[one[name].isna() if value is None else one[name].eq(value)]
-                cells.append(plus_minus(one["mean"].iloc[0], one["se"].iloc[0]) if len(one) else "–")
-                if one.empty:
-                    gaps.append(context.gap("aop" if fraction else "fig2", f"{problem} at ε = {epsilon:g}, {words}"))
-            lines.append([problem_title(problem), words, *cells])
-    header = ["data set", "run", *[f"ε = {e:g}" for e in epsilons]]
-    return Table(pd.DataFrame(lines, columns=header), "", table, gaps), {}
+    rows = select(expand_settings(rows), problem=problems)
+    settings = ["set.fraction", "set.smoothness", "set.rows"]
+    for name, kind in zip(settings, (float, float, object), strict=True):
+        rows[name] = rows.get(name, pd.Series(np.nan, rows.index)).astype(kind)
+    table = means(rows.fillna({"set.rows": "divided"}), ["problem", "epsilon", *settings])
+    known = table[settings].astype(object).where(table[settings].notna(), "").itertuples(index=False, name=None)
+    made = Table.crossed(
+        table.assign(run=[AMP_VARIANTS.get(one, "") for one in known]),
+        [{"problem": problem, "run": words} for problem in problems for words in AMP_VARIANTS.values()],
+        {"data set": lambda key: problem_title(key["problem"]), "run": "{run}"},
+        {f"ε = {e:g}": {"epsilon": e} for e in epsilons},
+        lambda one: plus_minus(one["mean"], one["se"]),
+        missing=lambda at: context.gap("fig2" if at["run"] == AMP_VARIANTS["", "", "divided"] else "aop",
+                                       "{problem} at ε = {epsilon:g}, {run}".format_map(at)),
+        data=table,
+    )  # fmt: skip
+    return made, {}
 
 
 @PAPER.artefact("standardised")

@@ -36,7 +36,8 @@ from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.correlated import node
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
-from dpbench.study.statistics import Mean, plus_minus
+from dpbench.study.paper import End, Ends
+from dpbench.study.statistics import plus_minus
 from dpbench.study.verdict import HELD, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough
 
 CHANCE = 2.5  # ‖mean - ∇F̂‖ over its expected root mean square: an unbiased estimator hardly ever exceeds it
@@ -291,16 +292,14 @@ def compared(first: pd.DataFrame, second: pd.DataFrame, bound: float) -> tuple[s
 # Tree against naive noise, first order, and privacy for free
 
 
-def mean_of(table: pd.DataFrame, algorithm: str) -> Mean:
+def end_of(table: pd.DataFrame, algorithm: str) -> End:
     """The algorithm's only row of a table."""
-    (row,) = frames.records(select(table, algorithm=algorithm), Mean)
-    return row
+    return Ends(table, "privacy_for_free", "")(algorithm=algorithm)
 
 
 def lead(table: pd.DataFrame, first: str, second: str) -> float:
     """(mean of `second` - mean of `first`) in standard errors: above 0 where `first` is lower. By algorithm."""
-    one, other = mean_of(table, first), mean_of(table, second)
-    return (other.mean - one.mean) / math.hypot(one.se, other.se)
+    return end_of(table, first).lead(end_of(table, second))
 
 
 def sign_of(gap: float) -> int:
@@ -338,9 +337,9 @@ def tree_reaches_further(context: Context) -> WithWords:
     table = over_seeds(panel, ["algorithm"], "objective")
     failed, gap = shares(panel, TREE, NAIVE), lead(table, TREE, NAIVE)
     signs = {failed.sign, sign_of(gap)}
-    tree, naive = (plus_minus(end.mean, end.se) for end in (mean_of(table, TREE), mean_of(table, NAIVE)))
     return False if -1 in signs else True if signs == {1} else None, {
-        "M": panel["set.M"].iloc[0], "failed": failed, "tree": tree, "naive": naive, "gap": gap, "free": FREE,
+        "M": panel["set.M"].iloc[0], "failed": failed, "tree": end_of(table, TREE), "naive": end_of(table, NAIVE),
+        "gap": gap, "free": FREE,
     }  # fmt: skip
 
 
@@ -389,7 +388,7 @@ def first_order(context: Context) -> WithWords:
     parts = {rho: part for rho, part in parts.items() if {method, TREE} <= set(part["algorithm"])}
     gaps = {rho: lead(part, method, TREE) for rho, part in parts.items()}
     text = ", ".join(
-        f"ρ = {rho:g}: {mean_of(part, method).mean:.3f} against {mean_of(part, TREE).mean:.3f} ({gaps[rho]:+.1f})"
+        f"ρ = {rho:g}: {end_of(part, method).mean:.3f} against {end_of(part, TREE).mean:.3f} ({gaps[rho]:+.1f})"
         for rho, part in parts.items()
     )
     signs = [sign_of(gap) for gap in gaps.values()]

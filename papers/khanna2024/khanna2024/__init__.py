@@ -10,14 +10,15 @@ import numpy as np
 from dpbench.leaderboard import tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import artefact, claim
 from dpbench.study.experiment import Experiment
-from dpbench.study.output import Figure, Table
+from dpbench.study.output import Table
 from dpbench.study.panels import Panels, curve
+from dpbench.study.paper import Ends, Paper
 from dpbench.study.statistics import excess, means, plus_minus
 from dpbench.study.style import GREY, look
-from dpbench.study.verdict import NotEnough, Verdict
+from dpbench.study.verdict import NotEnough
 
+PAPER = Paper(__name__)
 FAMILIES = {
     "coordinate descent": ("dp-cd", "dp-gcd"),
     "Frank-Wolfe": ("dp-frank-wolfe",),
@@ -31,7 +32,6 @@ ERRORS = 2.0  # standard errors of a difference
 LEARNS = 0.99  # of the excess loss of w = 0: what is above it stays there
 TITLES = {"madelon-l1-unit": "madelon, d = 501", "gen-wide": "drawn, n = 1,000, d = 2,000",
           "gen-very-wide": "drawn, n = 600, d = 20,000", "dorothea-unit": "dorothea, n = 800, d = 88,119"}  # fmt: skip
-TUNED = "Every method runs at its public rule, from n, d and ε alone. Neighbours: replace-one; δ = 1/n²."
 
 
 @memoised
@@ -45,8 +45,8 @@ def losses(context: Context):
     return table.assign(family=table["algorithm"].map(FAMILY))
 
 
-@artefact("losses", "Excess loss over that of w = 0, where d is large")
-def figure(context: Context) -> Figure:
+@PAPER.artefact("losses")
+def figure(context: Context):
     """A panel per problem."""
     table, problems = losses(context), context.problems("losses")
     page = Panels(context, "losses", len(problems), columns=2, size=(3.6, 2.6), room=0.8)
@@ -59,52 +59,45 @@ def figure(context: Context) -> Figure:
             curve(axis, line[np.isfinite(line["mean"])], "epsilon", look(name))
         axis.axhline(1, color=GREY, ls=":", lw=1)
     page.label("ε", "excess loss / that of w = 0", scale="log")
-    caption = "Mean excess loss in units of that of w = 0 (dotted: no data used). Bands are ± 1 standard error."
-    return page.figure(caption, table, method=TUNED)
+    return page.figure("", table), {}
 
 
-@artefact("best", "The best family on each problem")
-def best_table(context: Context) -> Table:
+@PAPER.artefact("best")
+def best_table(context: Context):
     """The best method of each family, a column per problem and ε."""
-    records = []
-    for (problem, epsilon, family), part in losses(context).groupby(["problem", "epsilon", "family"], sort=False):
-        one = part.loc[part["mean"].idxmin()]
-        records.append({"problem": problem, "epsilon": epsilon, "family": family, "mean": one["mean"], "se": one["se"]})
-    families, problems = list(FAMILIES), list(TITLES)
-    records.sort(key=lambda one: (families.index(one["family"]), problems.index(one["problem"]), one["epsilon"]))
-    gaps = [] if records else [context.gap("losses", "every row")]
-    return Table.spread(records, "family", "{family}", lambda one: f"{one['problem']}, ε = {one['epsilon']:g}",
-                        lambda one: plus_minus(one["mean"], one["se"], ".2g"),
-                        "Excess loss over that of w = 0, of the best method of each family ± its standard error.",
-                        gaps, method=TUNED)  # fmt: skip
+    table = losses(context).sort_values("mean", kind="stable").drop_duplicates(["problem", "epsilon", "family"])
+    for column, order in (("epsilon", None), ("problem", list(TITLES)), ("family", list(FAMILIES))):
+        table = table.sort_values(column, key=lambda c: c.map(order.index) if order else c, kind="stable")  # noqa: B023
+    cells = table[["problem", "epsilon", "family", "mean", "se"]]
+    across = {f"{p}, ε = {e:g}": {"problem": p, "epsilon": e} for p, e in cells[["problem", "epsilon"]].to_numpy()}
+    made = Table.crossed(
+        cells, [{"family": one} for one in dict.fromkeys(cells["family"])], {"family": "{family}"}, across,
+        lambda one: plus_minus(one["mean"], one["se"], ".2g"), data=cells,
+    )  # fmt: skip
+    made.gaps = [] if len(cells) else [context.gap("losses", "every row")]
+    return made, {}
 
 
-def cells(context: Context):
-    """(problem, ε, best coordinate method, best of the others), where both are there."""
-    found = losses(context)
-    for (problem, epsilon), part in found.groupby(["problem", "epsilon"], sort=False):
-        mine = part["family"].eq(COORDINATE)
-        if mine.any() and (~mine).any():
-            yield problem, epsilon, *(each.loc[each["mean"].idxmin()] for each in (part[mine], part[~mine]))
-
-
-@claim("coordinates", "Coordinate-wise methods perform best.", place="abstract", shows="losses")
-def coordinates(context: Context) -> Verdict:
+@PAPER.claim("coordinates")
+def coordinates(context: Context):
     """The best coordinate method against the best of all other families, cell by cell."""
-    wins, losses_, ties, still = [], [], 0, 0
-    for problem, epsilon, mine, other in cells(context):
-        gap, error = mine["mean"] - other["mean"], ERRORS * np.hypot(mine["se"], other["se"])
-        where = f"{problem} at ε = {epsilon:g}"
-        ties += bool(abs(gap) <= error)
-        still += bool(gap < -error and mine["mean"] > LEARNS)
-        (wins if gap < -error else losses_ if gap > error else []).append(where)
-    if not wins and not losses_ and not ties:
+    better, worse, alike, still = [], [], 0, 0
+    for (problem, epsilon), part in losses(context).groupby(["problem", "epsilon"], sort=False):
+        ends, mine = Ends(part, "losses", ""), part["family"].eq(COORDINATE)
+        if not mine.any() or mine.all():
+            continue
+        best, other = ends(family=COORDINATE), ends(family=[one for one in FAMILIES if one != COORDINATE])
+        lead, where = best.lead(other), f"{problem} at ε = {epsilon:g}"
+        alike += abs(lead) <= ERRORS
+        still += lead > ERRORS and best.mean > LEARNS
+        (better if lead > ERRORS else worse if lead < -ERRORS else []).append(where)
+    if not better and not worse and not alike:
         raise NotEnough
-    told = f"better on {len(wins)} cells (on {still} of them by staying at w = 0), as good on {ties}, worse on "
-    return Verdict.of(len(wins) > len(losses_), f"{told}{len(losses_)}: {'; '.join(losses_) or 'none'}")
+    return len(better) > len(worse), {"better": len(better), "still": still, "alike": alike, "worse": len(worse),
+                                      "where": "; ".join(worse) or "none"}  # fmt: skip
 
 
-@claim("useful", "Some private method learns: it is better than w = 0.", place="not in the paper", shows="losses")
+@PAPER.claim("useful")
 def useful(context: Context):
     """At each ε, on how many problems some method is below w = 0 by 1 % and by two standard errors."""
     found = losses(context)
@@ -114,9 +107,7 @@ def useful(context: Context):
         below = part[part["mean"] + ERRORS * part["se"] < LEARNS].groupby("problem").size()
         there = part["problem"].nunique()
         held = True if len(below) == there else None if len(below) else False
-        yield Verdict.of(
-            held, f"on {len(below)} of {there} problems: {', '.join(below.index) or 'none'}", f"ε = {epsilon:g}"
-        )
+        yield held, {"epsilon": epsilon, "below": len(below), "there": there, "where": ", ".join(below.index) or "none"}
 
 
 EXPERIMENT = Experiment(

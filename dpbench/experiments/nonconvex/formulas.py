@@ -1,4 +1,4 @@
-"""The ε of Gaussian releases on batches drawn with replacement, from both sides, under replace-one.
+"""The ε of Gaussian releases on batches under replace-one: drawn with replacement from both sides, else from below.
 
 The replaced row is in a batch of m draws K ~ Bin(m, 1/n) times, and moves the mean over it by K times as much as once.
 `z` is the noise multiplier relative to once.
@@ -83,3 +83,20 @@ def _composed(
     grid[0] += max(0.0, 1 - infinite - float(grid.sum()))
     pmf = pld_pmf.DensePLDPmf(step, low, grid, infinite, pessimistic_estimate=pessimistic)
     return PrivacyLossDistribution(pmf).self_compose(T)
+
+
+def attained_among_equal_rows(z: float, rate: float, T: int, delta: float, interval: float = 2e-5) -> float:
+    """ε of T Gaussian releases on subsets when all rows are equal and one is replaced.
+
+    The output is N(0, z²) against the mixture (1 - rate) N(0, z²) + rate N(1, z²), whichever rows are drawn.
+    """
+    from dp_accounting.pld import privacy_loss_distribution as pld
+
+    one = pld.from_gaussian_mechanism(
+        z,
+        sampling_prob=rate,
+        value_discretization_interval=interval,
+        pessimistic_estimate=False,
+        use_connect_dots=False,
+    )
+    return float(one.self_compose(T).get_epsilon_for_delta(delta))
