@@ -1,11 +1,8 @@
-"""A run, bound: all that decides it but the noise, and what it shows on its way.
-
-A run, bound: all that decides it but the noise, put together in one place and made from there.
+"""A run, bound: all that decides it but the noise, put together in one place and made from there.
 
 Jobs, fits, replays of rows and of submissions all come through here, so that one rule says which rows are checked,
-which δ, relation and accounting hold, and what is planned and checked before any data are touched.
-
-What a run shows on its way: the objective at chosen iterations, outside the clock.
+which δ, relation and accounting hold, and what is planned and checked before any data are touched. What a run shows on
+its way, the objective at chosen iterations, is computed outside its clock.
 """
 
 from __future__ import annotations

@@ -124,8 +124,8 @@ class Cluster:
     def __init__(self, scheduler: str) -> None:
         self.scheduler = scheduler
         self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()  # keys of futures, put there by their callbacks
-        self._flying: dict[str, tuple[int, Batch]] = {}  # key of a future -> its batch; `_futures` keeps it alive
-        self._futures: dict[str, Any] = {}
+        # Key of a future → its batch, and the future, which dask forgets where nobody keeps it.
+        self._flying: dict[str, tuple[int, Batch, Any]] = {}
         self._shipments: dict[str, Any] = {}  # data set -> future of its files
         self._losses: Counter[int] = Counter()
         self._slots, self._counted = 1, -float("inf")
@@ -159,8 +159,7 @@ class Cluster:
                 while following and len(self._flying) < self._free():
                     self._send(*following)
                     following = next(waiting, None)
-                key = self._next_key()
-                (index, batch), future = self._flying.pop(key), self._futures.pop(key)
+                index, batch, future = self._flying.pop(self._next_key())
                 outcome = self._outcome(future, index, batch)
                 if outcome is None:
                     self._send(index, batch, shipped=True)
@@ -184,7 +183,7 @@ class Cluster:
             self._shipments[data.name] = self._client.scatter(loading.pack(data.name), hash=False)
         shipment = self._shipments[data.name] if shipped else None
         future = self._client.submit(perform, batch, parcel, shipment, pure=False)
-        self._flying[future.key], self._futures[future.key] = (index, batch), future
+        self._flying[future.key] = index, batch, future
         future.add_done_callback(lambda done: self._ended.put(done.key))
 
     def _next_key(self) -> str:

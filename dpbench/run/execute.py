@@ -1,13 +1,8 @@
-"""One batch of jobs, from streams to checked rows: on one thread, with the machine noted, and planned again for
-what it released.
+"""One batch of jobs, from streams to checked rows: where the runner and the Python API both end.
 
-One batch of jobs, from streams to checked rows. The runner and the Python API both end here.
-
-Where a run was made: what its row says of the interpreter, the libraries and the machine.
-
-One thread for linear algebra, wherever runs are made: their last bits do not depend on the machine's cores.
-
-What a row's run planned to release, worked out again: rows do not hold their ledgers.
+Linear algebra has one thread, so that the last bits of a run do not depend on the machine's cores; a row says by which
+interpreter, libraries and machine it was made. Rows do not hold their ledgers: `planned` works out anew what a row's
+run could release.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
-"""From a list of jobs to rows in the store, and how long that still takes.
+"""From a list of jobs to rows in the store: group, batch, run in a process pool, survive what goes wrong.
 
-From a list of jobs to rows in the store: group, batch, run in a process pool, survive what goes wrong.
-
-How long a call of `run` still takes: before it starts from rough costs, then from the batches that have ended.
+How long a call of `run` still takes is known from rough costs before it starts, then from the batches that have ended.
 """
 
 from __future__ import annotations
@@ -115,12 +113,17 @@ class Progress:
     seconds_alone: bool
 
 
-def work(job: Job) -> float:
-    """The job's rough cost in flops (see Algorithm.work); 1 where extreme settings overflow: the run will say so."""
+def _cost(job: Job) -> float:
+    """The job's rough cost in flops (see Algorithm.work); infinite where extreme settings overflow."""
     try:
-        cost = job.run_count * algorithms.get(job.algorithm).work(*_size(job), job.parsed())
+        return job.run_count * algorithms.get(job.algorithm).work(*_size(job), job.parsed())
     except ArithmeticError:
-        return 1.0
+        return math.inf
+
+
+def work(job: Job) -> float:
+    """The job's rough cost in flops; 1 where it overflows, as the run itself will say so."""
+    cost = _cost(job)
     return cost if math.isfinite(cost) else 1.0
 
 
@@ -135,10 +138,7 @@ def estimate(jobs: list[Job], store: Store, workers: int | None) -> float:
     ended = store.ended()
     missing = [job for job in jobs if not ended.done(job.key, job.trace)]
     timed = sum(1 for job in missing if job.timed)
-    try:
-        flops = [job.run_count * algorithms.get(job.algorithm).work(*_size(job), job.parsed()) for job in missing]
-    except ArithmeticError:
-        return math.inf
+    flops = [_cost(job) for job in missing]
     steps = sum(job.run_count * float(getattr(job.parsed(), "T", None) or 1) for job in missing)
     return seconds(sum(flops), steps, 1 if timed else workers or cores())
 

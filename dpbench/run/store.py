@@ -1,14 +1,9 @@
 """The parquet store: part files written once, durable, named by their digest, and read as one table.
 
-The parquet store: part files written once, atomically, read as one table.
-
 `results/<profile>/<experiment>/runs/*.parquet` has one row per job, `…/traces/*.parquet` one per recorded
 iteration. A part is written to a temporary name and renamed, so a reader, or the run after a crash, sees whole
-parts or none; a job's traces land before its row, so a row's traces are always there.
-
-One part of a results table on disk: a parquet file that is named by its digest, written whole and durable.
-
-A bit that rots in the file, in whatever place, shows in the name: such a part is set aside, never read.
+parts or none; a job's traces land before its row, so a row's traces are always there. A bit that rots in a part shows
+in its name: such a part is set aside, never read.
 """
 
 from __future__ import annotations
@@ -248,10 +243,6 @@ class Store:
         frame = self._read("traces", None if keys is None else list(keys))
         return frame.drop_duplicates(["key", "iteration"], keep="last").reset_index(drop=True)
 
-    def finished(self) -> set[str]:
-        """Keys of the jobs with a result; one that asks for a trace may have to run again (`Ended.done`)."""
-        return self.ended().results
-
     def traced(self) -> set[str]:
         """Keys that have traces."""
         chunks = self._table("traces", columns=["key"], encoded=["key"])["key"].chunks
@@ -260,15 +251,11 @@ class Store:
 
     def ended(self) -> Ended:
         """What there is of jobs."""
-        return Ended(self.statuses(), self.traced)
-
-    def statuses(self) -> dict[str, str]:
-        """key → status."""
-        return dict(self.columns("key", "status"))
+        return Ended(dict(self.columns("key", "status")), self.traced)
 
     def columns(self, *names: str) -> list[tuple[Any, ...]]:
         """These columns alone of all rows, in the order and of the rows that `runs` has; None where there is none."""
-        return list(zip(*self.lists(*names), strict=True))
+        return [*zip(*self.lists(*names), strict=True)]
 
     def lists(self, *names: str) -> list[list[Any]]:
         """`columns`, each as one list."""

@@ -133,7 +133,7 @@ def ends_as(experiment, store, profile="quick", wanted=lambda job: True, artefac
     """Rows of a profile's grid (or of some artefacts) with made-up ends. outcome: column → value or f(job)."""
     blocks = [block for name in artefacts for block in experiment.blocks(profile, name)] or experiment.blocks(profile)
     for _ in range(2):  # the second pass plans the timed runs
-        rows, traces, there = [], [], store.statuses()
+        rows, traces, there = [], [], store.ended().statuses
         for key, job in plan(blocks, store).by_key.items():
             if key in there or not wanted(job):
                 continue

@@ -86,14 +86,14 @@ def test_all_own_runs_are_in_one_figure_and_its_commands_run_as_printed(tmp_path
     ]  # fmt: skip
     printed = html.unescape(re.search(r"<pre>(.*?)</pre>", page, flags=re.DOTALL)[1]).strip().splitlines()
     assert printed == [shlex.join(["dpbench", *words]), "dpbench report --profile adhoc"]
-    before = Store("results", "adhoc", "my-gd").finished()
+    before = Store("results", "adhoc", "my-gd").ended().results
     capsys.readouterr()
     for command in printed:
         with pytest.raises(SystemExit) as ended:
             main(shlex.split(command)[1:])
         assert ended.value.code == 0
     assert "nothing to do; 4 finished before" in capsys.readouterr().err
-    assert Store("results", "adhoc", "my-gd").finished() == before
+    assert Store("results", "adhoc", "my-gd").ended().results == before
     assert len(Store("results", "adhoc", "my-gd").commands()) == 1
 
 

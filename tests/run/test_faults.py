@@ -490,7 +490,7 @@ def test_rows_do_not_wait_for_a_slow_worker(tmp_path):
     seen = []
 
     def report(progress):
-        seen.append((progress.last.algorithm.rpartition(":")[2], len(store.finished())))
+        seen.append((progress.last.algorithm.rpartition(":")[2], len(store.ended().results)))
         if len(seen) == len(quick):
             (tmp_path / "go").touch()
 

@@ -54,7 +54,7 @@ def test_files_lie_where_others_read_them(store, tmp_path):
 def test_an_empty_store_reads_as_empty_tables(store):
     assert store.runs().empty
     assert store.traces().empty
-    assert store.finished() == set()
+    assert store.ended().results == set()
 
 
 def test_a_finished_row_beats_a_failed_one_in_either_order(store):
@@ -63,13 +63,13 @@ def test_a_finished_row_beats_a_failed_one_in_either_order(store):
     write(store, [row("b", "defect", None)], [])
     write(store, [row("b", "diverged", 5.0)], [])
     assert dict(zip(store.runs()["key"], store.runs()["status"], strict=True)) == {"a": "done", "b": "diverged"}
-    assert store.finished() == {"a", "b"}
+    assert store.ended().results == {"a", "b"}
 
 
 def test_failures_are_not_finished(store):
     write(store, [row("a", "defect", None)], [])
-    assert store.finished() == set()
-    assert store.statuses() == {"a": "defect"}
+    assert store.ended().results == set()
+    assert store.ended().statuses == {"a": "defect"}
 
 
 def test_compaction_keeps_every_row_in_one_file(store):
@@ -154,7 +154,7 @@ def test_the_rows_of_the_repository_end_in_words_of_the_vocabulary():
     root = Path(__file__).parent.parent.parent / "results"
     stores = [Store(root, "full", folder.parent.name) for folder in sorted(root.glob("full/*/runs"))]
     assert stores
-    assert {status for store in stores for status in store.statuses().values()} <= set(OUTCOMES)
+    assert {status for store in stores for status in store.ended().statuses.values()} <= set(OUTCOMES)
 
 
 def test_rows_from_before_a_setting_are_of_its_default(store):
@@ -339,8 +339,8 @@ def test_a_power_cut_loses_no_finished_batch(parts_store, tmp_path, monkeypatch)
             for name, content in disk.after_cut(moment, parts_store.folder / table, rng).items():
                 (left.folder / table / name).write_bytes(content)
         promised = {key for done, keys in acknowledged if done <= moment for key in keys}
-        assert promised <= left.finished(), f"lost at operation {moment} of {len(journal)}"
-        assert left.finished() <= left.traced(), "a row came before its traces"
+        assert promised <= left.ended().results, f"lost at operation {moment} of {len(journal)}"
+        assert left.ended().results <= left.traced(), "a row came before its traces"
         shutil.rmtree(left.folder)
 
 
@@ -350,7 +350,7 @@ def test_a_clock_that_is_set_back_lets_no_failure_win(parts_store, monkeypatch):
         write(parts_store, [parts_row("a", 1.0 if status == "done" else None, status=status)], [])
     assert parts_store.runs()["status"].tolist() == ["done"]
     parts_store.compact()
-    assert parts_store.finished() == {"a"}
+    assert parts_store.ended().results == {"a"}
 
 
 def test_a_clock_that_is_set_on_sweeps_no_part_away_that_is_being_written(parts_store, monkeypatch):
@@ -369,7 +369,7 @@ def test_a_clock_that_is_set_on_sweeps_no_part_away_that_is_being_written(parts_
 
     monkeypatch.setattr(pq, "write_table", write_table)
     write(parts_store, [parts_row("a")], [])
-    assert (parts_store.finished(), len(swept)) == ({"a"}, 1)
+    assert (parts_store.ended().results, len(swept)) == ({"a"}, 1)
 
 
 def test_the_age_of_what_was_left_is_told_by_the_disks_clock(tmp_path, monkeypatch):
