@@ -107,7 +107,7 @@ def _looks(node: ast.AST) -> Iterator[ast.AST]:
 
     What they are given is computed all the same: signs, comparisons and the order of arguments stay.
     """
-    if isinstance(node, ast.keyword) and node.arg in ("size", "figsize"):
+    if isinstance(node, ast.keyword) and node.arg in ("size", "figsize", "zorder", "lw", "fontsize", "room"):
         yield from ast.walk(node.value)
     call = node.value if isinstance(node, ast.Expr) else node
     if isinstance(call, ast.Call):

@@ -78,7 +78,7 @@ def between(first: Summary, second: Summary, errors: float = ERRORS) -> Differen
     with np.errstate(invalid="ignore", divide="ignore"):
         gap, scale = b - a, np.maximum(np.abs(a), np.abs(b))
         rounding = ROUNDING * scale
-        apart = np.where(np.abs(gap) <= rounding, 0.0, gap / se)
+        apart = gap / se
         finite = np.isfinite(a) & np.isfinite(b)
         exact = np.where(finite, np.abs(gap) <= 10.0 ** (1 - DIGITS) * scale, _alike(a, b))  # a unit of the last digit
         moved = np.where(finite, np.abs(gap) > np.maximum(errors * np.nan_to_num(se), rounding), ~_alike(a, b))

@@ -9,8 +9,10 @@ from dpbench.algorithms import names, resolve
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
 from dpbench.privacy.verify import spent
+from dpbench.run.bind import budget_of
 from dpbench.study import style
 from tests.algorithms.conftest import run, small_problem
+from tests.batches import run_batch
 
 FEW = {"T": 3, "cap": 20, "passes": 1.5, "inner": 20}  # iterations are enough to see the contract
 LOSS = "logistic"
@@ -48,6 +50,26 @@ def test_the_start_is_not_written_to(case):
     start = np.full((2, problem.d), 0.1)
     run(name, problem, start=start, **settings)
     assert (start == 0.1).all()
+
+
+def test_its_trace_begins_at_the_start_and_ends_at_its_iterates(case):
+    name, algorithm, problem, settings = case
+    _, fixed = resolve(name)
+    settings = algorithm.complete(problem, make_settings(algorithm, {**fixed, **settings}))
+    if not algorithm.iterations(problem, settings):
+        pytest.skip("no iterations to record")
+    start = np.full((2, problem.d), 0.1)
+    budget = budget_of(algorithm, problem.n, 1.0)
+    ran = run_batch(problem, algorithm, [settings] * 2, start, budget, ["test/0", "test/1"], traced=True)
+    if algorithm.home == "zeroth_order" and not ran.trace.points:
+        pytest.skip("it records nothing: its iterates are not what it returns")
+    iterations, passes, _, values = zip(*ran.trace.points, strict=True)
+    assert list(iterations) == sorted(set(iterations))
+    assert iterations[0] == 0
+    assert (np.diff(passes, axis=0) >= 0).all()
+    assert values[0][0] in (problem.value(start)[0], problem.value(0 * start)[0])  # some begin at 0 whatever is given
+    last = [[value[i] for spent, value in zip(passes, values, strict=True) if spent[i] == spent[i]][-1] for i in (0, 1)]
+    np.testing.assert_allclose(last, ran.objective, rtol=1e-12)
 
 
 def test_replicates_draw_their_own_noise_and_repeat_bit_by_bit(case):

@@ -113,6 +113,8 @@ def test_noise_by_its_variance(release, relation, exact):
     unit = 20 * 3 / 50 / (1 if relation is REPLACE else 2)
     expected = unit if isinstance(release, Gaussian) else unit * math.sqrt(2)
     assert std[0] == pytest.approx(expected)
+    (entry,) = noisy_mean(Z, 3, release, budget, 0, None)[2]
+    assert (entry["count"], entry["planned"]) == (1, 1)  # what no plan has, no check of the plan has seen
     kurtosis = 3 if isinstance(release, Gaussian) else 6
     assert np.std(found) == pytest.approx(expected, rel=4 * math.sqrt((kurtosis - 1) / 4 / runs))
     assert np.mean(found) == pytest.approx(0.75, abs=4 * expected / math.sqrt(runs))

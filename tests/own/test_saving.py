@@ -65,6 +65,7 @@ def test_a_classifier_of_a_table_predicts_as_it_did(saved, table):
     model = dpbench.load_model(saved)
     np.testing.assert_array_equal(model.decision_function(table), np.load(saved.with_suffix(".npy")))
     assert set(model.predict(table)) <= {"no", "yes"}
+    assert model.n_features_in_ == len(model.feature_names_in_) == 2
     assert (model.epsilon, model.delta_, model.algorithm_) == (2.0, 500**-2.0, "dp-gd")
     assert "counts as public: n, the schema" in model.guarantee_
     assert 1.9 < model.epsilon_ <= 2 * (1 + 1e-6)
