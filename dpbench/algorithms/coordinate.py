@@ -36,6 +36,20 @@ def scores(rule: str, G: dp.Array, W: dp.Array, M: dp.Array, l1: float) -> dp.Ar
     return result
 
 
+def scaled_score(root: dp.Array) -> Score:
+    """Each value over its own root (d,) > 0."""
+    off: Callable[[dp.Array], float] = lambda sizes: float((sizes / root).max()) * 2.0**-52  # noqa: E731
+    return Score(lambda G: G / root, off, 1 / root, ("scaled", root))
+
+
+def greedy_score(rule: str, W: dp.Array, M: dp.Array, l1: float) -> Score:
+    """`scores` of gradients at W (k, d), M > 0 (d,); each is 1/sqrt(M_j)-Lipschitz in G_j."""
+    return Score(
+        lambda G: scores(rule, G, W, M, l1), lambda sizes: rounding(rule, sizes, np.abs(W[0]), M, l1), 1 / np.sqrt(M),
+        ("greedy", rule, W, M, l1),
+    )  # fmt: skip
+
+
 def rounding(rule: str, G: dp.Array, w: dp.Array, M: dp.Array, l1: float) -> float:
     """How far float64 may take a score of gradients up to G from what it is in real numbers; G, w, M > 0 (d,), sizes.
 
@@ -342,13 +356,13 @@ class DPGreedyCD(ByCoordinates):
         cost = 1 if settings.selection == "proven" else 2
 
         def smooth(mechanisms: dp.Mechanisms, data: dp.Array, W: dp.Array, s: dp.Array, epsilon: float) -> np.ndarray:
-            scaled = Score(lambda G: G / root, lambda sizes: float((sizes / root).max()) * 2.0**-52)
+            scaled = scaled_score(root)
             return mechanisms.noisy_argmax(
                 data + l2 * W, sensitivity=s, epsilon=cost * epsilon, label="selection", magnitude=True, score=scaled
             )
 
         def proximal(mechanisms: dp.Mechanisms, data: dp.Array, W: dp.Array, s: dp.Array, epsilon: float) -> np.ndarray:
-            score = Score(lambda G: scores(rule, G, W, M, l1), lambda sizes: rounding(rule, sizes, np.abs(W[0]), M, l1))
+            score = greedy_score(rule, W, M, l1)
             return mechanisms.noisy_argmax(
                 data + l2 * W, sensitivity=s, epsilon=epsilon, label="selection", score=score
             )

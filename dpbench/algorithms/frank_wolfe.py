@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import ClassVar
 
 import numpy as np
@@ -78,11 +79,7 @@ class FrankWolfe(dp.Algorithm):
         k, d = W.shape
         W, each = np.zeros_like(W), np.arange(k)
 
-        def vertices(h: dp.Array) -> dp.Array:
-            return np.hstack([-B * h - l1 * B, B * h - l1 * B, *([np.zeros((k, 1))] if l1 else [])])
-
-        # What float64 may be off by in a score, for the exact draw: two roundings of numbers of that size.
-        score = Score(vertices, lambda sizes: 2.0**-51 * B * (float(sizes.max()) + l1))
+        score = vertex_score(B, l1)
         trace(0, W, passes=0)
         for t in range(T):
             h = problem.bounded_gradient(W, clip) + problem.l2 * W
@@ -108,3 +105,15 @@ def rounds(problem: dp.Declaration, radius: float, clip: float, epsilon: float, 
         # Error ∝ 1/T and noise ∝ √T: least together at a power of 2/3.
         balanced = scale ** (2 / 3)
     return int(min(max(3, round(balanced)), max(3, 1e12 / (4 * problem.n * problem.d))))
+
+
+def vertex_score(radius: float, l1: float) -> Score:
+    """Of a gradient h (k, d): ∓B h_j - l1·B for the vertices ±B e_j, all of + first, and with l1 a 0 for the origin."""
+
+    def vertices(h: dp.Array) -> dp.Array:
+        return np.hstack(
+            [-radius * h - l1 * radius, radius * h - l1 * radius, *([np.zeros((len(h), 1))] if l1 else [])]
+        )
+
+    off: Callable[[dp.Array], float] = lambda sizes: 2.0**-51 * radius * (float(sizes.max()) + l1)  # noqa: E731
+    return Score(vertices, off, radius, ("vertices", radius, l1))

@@ -69,10 +69,14 @@ class Score(NamedTuple):
     """What a selection compares: `function` of values (k, d), (k, p) scores, each of which depends on one of the d.
 
     off: of d bounds on the sizes of the values, how far float64 may take any score from what it is for real numbers.
+    lipschitz: what a score moves by at most, where its value moves by 1: a number, or (d,); 0 where it is not stated.
+    named: the class of the score for a server that makes it itself, and its public arguments.
     """
 
     function: Callable[[Array], Array]
     off: Callable[[Array], float]
+    lipschitz: Any = 0.0
+    named: tuple[Any, ...] = ()
 
 
 VALUES = Score(lambda values: values, lambda sizes: 0.0)

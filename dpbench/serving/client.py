@@ -11,7 +11,7 @@ import dataclasses
 import math
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import msgspec
@@ -269,6 +269,26 @@ class ServedReleases(Releases):
         return self
 
 
+class CorrelatedHandle:
+    """Correlated noise of the server's."""
+
+    def __init__(self, server: MechanismClient, token: int) -> None:
+        self._server, self._token = server, token
+
+    def release(self, value: SumHandle) -> np.ndarray:
+        """See `Correlated.release`."""
+        return np.asarray(self._server.ask(wire.RoundRequest(token=self._token, value=value.request)))
+
+
+SCORES: dict[str, Callable[..., Any]] = {
+    "scaled": lambda root: wire.ScaledScore(root=wire.numbers(root)),
+    "greedy": lambda rule, W, M, l1: wire.GreedyScore(
+        rule=rule, at=wire.numbers(W), constants=wire.numbers(M), l1=float(l1)
+    ),
+    "vertices": lambda radius, l1: wire.VertexScore(radius=float(radius), l1=float(l1)),
+}
+
+
 class ServedMechanisms(Mechanisms):
     """`Mechanisms` of a served method."""
 
@@ -289,18 +309,28 @@ class ServedMechanisms(Mechanisms):
         """See `Mechanisms.exponential`."""
         return self._chosen(values, "argmax by Gumbel noise", label, sensitivity, epsilon, score)
 
+    def correlated(
+        self, steps: int, *, separation: int, bands: int, sensitivity: float, rho: Scalars, label: str
+    ) -> Any:
+        """See `Mechanisms.correlated`."""
+        assert isinstance(self.releases, ServedReleases)
+        request = wire.CorrelateRequest(
+            steps=steps, separation=separation, bands=bands, sensitivity=float(sensitivity), rho=_one(rho), label=label
+        )
+        return CorrelatedHandle(self.releases.server, self.releases.server.ask(request))
+
     def _chosen(
         self, values: Any, choice: str, label: str, sensitivity: Scalars, epsilon: Scalars, score: Score
     ) -> Any:
         if not isinstance(values, SumHandle):
             raise PrivacyError(f"{label}: {NOT_SERVED}")
-        probe = np.ones(values.shape)
-        scales = probe / score.function(probe)
-        if not np.allclose(score.function(-2 * probe), -2 * probe / scales):
-            raise PrivacyError(f"{label}: the server chooses by entries over public scales alone")
+        if not score.named:
+            raise PrivacyError(
+                f"{label}: the server makes scores of its own alone: scaled entries, greedy rules, vertices"
+            )
         assert isinstance(self.releases, ServedReleases)
         request = wire.ChoiceRequest(
-            value=values.request, scales=wire.numbers(scales), choice=choice, label=label,
+            value=values.request, score=SCORES[score.named[0]](*score.named[1:]), choice=choice, label=label,
             sensitivity=_one(sensitivity), epsilon=_one(epsilon),
         )  # fmt: skip
         return np.asarray(self.releases.server.ask(request)).astype(int)

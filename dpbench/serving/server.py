@@ -21,7 +21,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpbench.algorithms import aop, objective_perturbation
+from dpbench.algorithms import aop, coordinate, frank_wolfe, objective_perturbation
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import ledger, noise, sampling
 from dpbench.privacy.check import check
@@ -66,6 +66,7 @@ class MechanismServer:
         self.samplers: dict[tuple[str, float, str], sampling.Sampler] = {}
         self.drawn: dict[int, tuple[sampling.Sampler, np.ndarray]] = {}  # the last draw of each sampler, by its token
         self.states: dict[int, Any] = {}
+        self.rounds: dict[int, tuple[Any, int, np.ndarray]] = {}  # noise, separation, the last round of each row
         self.term: np.ndarray | None = None
         self.transcript: list[tuple[bytes, bytes]] = []
         self.reading = False  # whether the ledger has the release that is being made, so that rows are read
@@ -163,26 +164,48 @@ class MechanismServer:
         return self.seam.release(summed, law, event, request.label, **given)
 
     def _choose(self, request: wire.ChoiceRequest) -> np.ndarray:
-        """The index of the largest entry over its public scale, by a private choice."""
+        """The index of the largest score, by a private choice."""
         summed, sampler = self._value(request.value)
-        root = request.scales.array
-        if (
-            sampler is not None
-            or root.shape != summed.shape
-            or not isinstance(request.value.recipe, wire.ClippedGradient)
-        ):
-            raise RefusedRequest("choices are of a clipped gradient over all rows, each entry over a scale of its own")
-        for each in (*root.ravel(), request.epsilon):
-            _within("scale", each)
-        score = Score(lambda values: values / root, lambda sizes: float((sizes / root).max()) * 2.0**-52)
+        if sampler is not None or not isinstance(summed, Sum) or len(summed.shape) != 2:
+            raise RefusedRequest("choices are of a vector over all rows")
+        score = _score(request.score, summed.shape)
+        _within("cost", request.epsilon)
         return self.seam.choose(
             summed, score, request.choice, CHOICES[request.choice], request.label, sensitivity=request.sensitivity,
             epsilon=request.epsilon,
         ).astype(float)  # fmt: skip
 
+    def _correlate(self, request: wire.CorrelateRequest) -> int:
+        """A token for rounds with correlated noise."""
+        if len(self.rounds) >= OPEN:
+            raise RefusedRequest(f"more than {OPEN} correlated noises")
+        noise = self.mechanisms.correlated(
+            request.steps, separation=request.separation, bands=request.bands, sensitivity=request.sensitivity,
+            rho=_within("cost", request.rho), label=request.label,
+        )  # fmt: skip
+        token = len(self.transcript)
+        self.rounds[token] = noise, request.separation, np.full(self.problem.n, -math.inf)
+        return token
+
+    def _round(self, request: wire.RoundRequest) -> np.ndarray:
+        """The next round's value with its noise, on rows none of which was used too lately."""
+        if request.token not in self.rounds:
+            raise RefusedRequest("no such correlated noise")
+        noise, separation, used = self.rounds[request.token]
+        summed, sampler = self._value(request.value)
+        if sampler is not None or not isinstance(summed, Sum) or len(summed.shape) != 2:
+            raise RefusedRequest("correlated rounds are of vectors, and on no sample")
+        rows = getattr(request.value.recipe, "rows", None)
+        chosen = slice(None) if rows is None else np.array(rows.rows)
+        if (noise.t + 1 - used[chosen] < separation).any():
+            raise RefusedRequest(f"a row is in rounds that are {separation} apart at least")
+        used[chosen] = noise.t + 1
+        self.reading = noise.t > 0  # the first round is charged for all
+        return np.asarray(noise.release(summed))
+
     _handlers: ClassVar[dict[type, Callable[..., Any]]] = {
         wire.PlanRequest: _plan, wire.DrawRequest: _draw, wire.TermRequest: _term, wire.ReleaseRequest: _release,
-        wire.ChoiceRequest: _choose,
+        wire.ChoiceRequest: _choose, wire.CorrelateRequest: _correlate, wire.RoundRequest: _round,
     }  # fmt: skip
 
     # Values
@@ -293,6 +316,29 @@ class MechanismServer:
                 raise RefusedRequest("beyond its budget, without a plan")
         self.reading = True
         return release
+
+
+def _score(asked: Any, shape: tuple[int, ...]) -> Score:
+    """The score of a request, made here; RefusedRequest for numbers that are none of its own."""
+    if isinstance(asked, wire.VertexScore):
+        return frank_wolfe.vertex_score(_within("radius", asked.radius), _weight(asked.l1))
+    constants = (asked.root if isinstance(asked, wire.ScaledScore) else asked.constants).array
+    if constants.shape != shape[1:]:
+        raise RefusedRequest("each entry has a constant of its own")
+    for each in constants:
+        _within("constant", each)
+    if isinstance(asked, wire.ScaledScore):
+        return coordinate.scaled_score(constants)
+    W = asked.at.array
+    if W.shape != shape or not np.isfinite(W).all() or asked.rule not in coordinate.RULES:
+        raise RefusedRequest("no such rule of greedy coordinate descent")
+    return coordinate.greedy_score(asked.rule, W, constants, _weight(asked.l1))
+
+
+def _weight(l1: float) -> float:
+    if not 0 <= l1 <= FARTHEST:
+        raise RefusedRequest(f"l1: must be a number >= 0, got {l1:g}")
+    return l1
 
 
 def _within(what: str, value: float) -> float:

@@ -184,15 +184,55 @@ class ReleaseRequest(Frame, frozen=True):
     replaced: float | None = None
 
 
+class ScaledScore(Frame, frozen=True):
+    """Each entry over its own `root`."""
+
+    root: SentArray
+
+
+class GreedyScore(Frame, frozen=True):
+    """A rule of greedy coordinate descent at a model, `constants` a curvature for each entry."""
+
+    rule: WORD
+    at: SentArray
+    constants: SentArray
+    l1: float
+
+
+class VertexScore(Frame, frozen=True):
+    """Of the vertices of an ℓ₁ ball."""
+
+    radius: float
+    l1: float
+
+
 class ChoiceRequest(Frame, frozen=True):
-    """The index of the largest score: an entry over its public scale."""
+    """The index of the largest score, each of which depends on one entry."""
 
     value: RequestedValue
-    scales: SentArray
+    score: ScaledScore | GreedyScore | VertexScore
     choice: WORD
     label: WORD
     sensitivity: float
     epsilon: float
+
+
+class CorrelateRequest(Frame, frozen=True):
+    """Rounds with correlated noise that cost ρ together; a row is in rounds that are `separation` apart at least."""
+
+    steps: Annotated[int, msgspec.Meta(ge=1, le=10**5)]
+    separation: COUNT
+    bands: Annotated[int, msgspec.Meta(ge=1, le=10**4)]
+    sensitivity: float
+    rho: float
+    label: WORD
+
+
+class RoundRequest(Frame, frozen=True):
+    """The value of the next round of `token`'s noise."""
+
+    token: INDEX
+    value: RequestedValue
 
 
 class TermRequest(Frame, frozen=True):
@@ -215,7 +255,8 @@ class FailedRequest(Frame, frozen=True):
 
 
 Request: TypeAlias = (
-    PlanRequest | DrawRequest | ReleaseRequest | ChoiceRequest | TermRequest | DoneRequest | FailedRequest
+    PlanRequest | DrawRequest | CorrelateRequest | RoundRequest | ReleaseRequest | ChoiceRequest | TermRequest
+    | DoneRequest | FailedRequest
 )  # fmt: skip
 
 

@@ -63,7 +63,13 @@ def on_sample(token, z=40.0):
 GAUSSIAN, MANY = ("gradient", Gaussian(20.0), 1), ("gradient", Gaussian(20.0), 3)
 SAMPLE = ("sample", WithoutReplacement(N, 4, Gaussian(40.0)), 1)
 CLIPPED = wire.ClippedGradient(at=AT, clip=0.1)
-CHOSEN = {"value": asked(CLIPPED), "scales": wire.numbers(np.ones((1, D))), "choice": "argmax", "label": "choice",
+
+
+def scaled(root):
+    return wire.ScaledScore(root=wire.numbers(root))
+
+
+CHOSEN = {"value": asked(CLIPPED), "score": scaled(np.ones(D)), "choice": "argmax", "label": "choice",
           "sensitivity": 0.2 / N, "epsilon": 0.5}  # fmt: skip
 CHOICE = ("choice", PureDP(0.5), 1)
 
@@ -79,6 +85,7 @@ def test_honest_requests_pass():
         (problem(), planned(GAUSSIAN), release()),
         (problem(), planned(SAMPLE), sampled),
         (problem(), planned(CHOICE), choose()),
+        (problem(), planned(ROUNDS), CORRELATE, *[a_round([i, i + 4]) for i in range(4)]),
         (
             problem(),
             release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[1, 5])), unit=STEP), sensitivity=2.0),
@@ -103,6 +110,15 @@ def minimiser(term, ridge=RIDGE, gamma=1e-6, solver="objective_perturbation"):
     return release(
         wire.RequestedValue(recipe=recipe), sensitivity=2 * gamma / max(ridge, gamma), z=40.0, label="output"
     )
+
+
+ROUNDS = ("rounds", at_rho(0.001), 1)
+CORRELATE = wire.CorrelateRequest(steps=4, separation=4, bands=2, sensitivity=2.0, rho=0.001, label="rounds")
+
+
+def a_round(rows):
+    chosen = None if rows is None else wire.ChosenRows(rows=rows)
+    return wire.RoundRequest(token=1, value=asked(wire.GradientSum(at=AT, rows=chosen), unit=STEP))
 
 
 def two(*requests_):
@@ -178,15 +194,37 @@ ATTACKS = {
         two(planned(("term", Gaussian(30.0), 1)), wire.TermRequest(event=plain(Gaussian(30.0)), label="term")),
         "no proof covers"),
     # choices
-    "tiny scales": (two(planned(CHOICE), choose(scales=wire.numbers(np.full((1, D), 1e-6)))), "a score moves by up to"),
-    "a scale of 0": (two(planned(CHOICE), choose(scales=wire.numbers(np.zeros((1, D))))), "scale"),
-    "many scores for one entry": (two(planned(CHOICE), choose(scales=wire.numbers(np.ones((5, D))))), "of its own"),
-    "a choice of a matrix": (
-        two(planned(CHOICE), choose(value=asked(wire.SecondMoment()), scales=wire.numbers(np.ones((1, D, D))))),
-        "clipped gradient"),
-    "a choice at no cost": (two(planned(CHOICE), choose(epsilon=0.0)), "scale"),
-    "a choice at a negative cost": (two(planned(CHOICE), choose(epsilon=-1.0)), "scale"),
+    "tiny scales": (two(planned(CHOICE), choose(score=scaled(np.full(D, 1e-6)))), "a score moves by up to"),
+    "a scale of 0": (two(planned(CHOICE), choose(score=scaled(np.zeros(D)))), "constant"),
+    "many scores for one entry": (two(planned(CHOICE), choose(score=scaled(np.ones((5, D))))), "of its own"),
+    "a choice of a matrix": (two(planned(CHOICE), choose(value=asked(wire.SecondMoment()))), "of a vector"),
+    "a score that is flat where it is tried": (
+        two(planned(CHOICE), choose(sensitivity=1e-9, score=wire.GreedyScore(
+            rule="gs-r", at=wire.numbers(np.ones((1, D))), constants=wire.numbers(np.ones(D)), l1=1e6))),
+        "a score moves by up to"),
+    "vertices of a larger ball": (
+        two(planned(CHOICE), choose(score=wire.VertexScore(radius=1e3, l1=0.0))), "a score moves by up to"),
+    "a rule nobody has": (two(planned(CHOICE), choose(score=wire.GreedyScore(
+        rule="mine", at=AT, constants=wire.numbers(np.ones(D)), l1=0.0))), "no such rule"),
+    "a choice at no cost": (two(planned(CHOICE), choose(epsilon=0.0)), "cost"),
+    "a choice at a negative cost": (two(planned(CHOICE), choose(epsilon=-1.0)), "cost"),
     "a choice of a kind nobody has": (two(planned(CHOICE), choose(choice="exact")), "KeyError"),
+    # correlated noise
+    "a row in rounds too near": (two(planned(ROUNDS), CORRELATE, a_round([0, 1]), a_round([1, 2])), "apart at least"),
+    "all rows in rounds too near": (two(planned(ROUNDS), CORRELATE, a_round(None), a_round(None)), "apart at least"),
+    "more bands than rounds apart": (
+        two(planned(ROUNDS), msgspec.structs.replace(CORRELATE, separation=1)), "bands must be in"),
+    "more rounds than paid for": (
+        two(planned(ROUNDS), CORRELATE, *[a_round([i]) for i in range(5)]), "its ε is spent"),
+    "a smaller sensitivity of rounds": (
+        two(planned(ROUNDS), msgspec.structs.replace(CORRELATE, sensitivity=1.0), a_round([0])), "it moves by up to"),
+    "rounds that were not planned": (
+        two(planned(GAUSSIAN), CORRELATE, a_round([0])), "beyond its plan"),
+    "rounds on a sample": (
+        two(planned(SAMPLE, ROUNDS), CORRELATE, drawn(), wire.RoundRequest(token=1, value=on_sample(2).value)),
+        "on no sample"),
+    "a noise that was not made": (two(planned(ROUNDS), a_round([0])), "no such correlated noise"),
+    "correlated noise at no cost": (two(planned(ROUNDS), msgspec.structs.replace(CORRELATE, rho=0.0)), "cost"),
     # bounds, columns, models
     "a negative bound": (release(asked(wire.BoundedGradient(at=AT, bound=-1.0)), sensitivity=2.0), "bound"),
     "a negative bound on labels": (release(asked(wire.LabelMoments(bound=-1.0)), sensitivity=2.0), "bound"),

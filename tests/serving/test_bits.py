@@ -7,6 +7,7 @@ from tests.serving.sessions import problem, run
 
 # method: (settings, loss, weights): small, and with every constant a public one
 L1 = {"l2": 0.1, "norm": "l1"}
+GREEDY = {"settings": {"scales": "bound"}, "l1": 0.01}
 METHODS = {
     "dp-gd": {}, "dp-gd-average": {}, "dp-adam": {}, "dp-accelerated-nesterov": {},
     "dp-sgd": {"settings": {"T": 20, "rate": 0.2}},
@@ -14,6 +15,8 @@ METHODS = {
     "dp-nag-opt": L1 | {"settings": {"L": 1.0, "T": 8}}, "dp-masg-opt": L1 | {"settings": {"L": 1.0, "T": 8}},
     "dp-cd": {"settings": {"scales": "bound"}}, "dp-gcd": {"settings": {"scales": "bound"}},
     "dp-gcd-published": {"settings": {"scales": "bound"}},
+    "dp-gcd-gs-s": GREEDY, "dp-gcd-gs-q": GREEDY, "dp-frank-wolfe": {"l1": 0.01},
+    "dp-mf": {"settings": {"batches": 4, "epochs": 2}},
     "objpert": {}, "objpert-pure": {}, "aop": {}, "output-perturbation": {},
     "adassp": {"loss": "squared"}, "boosted-ssp": {"loss": "squared"}, "dp-chebyshev": {},
 }  # fmt: skip

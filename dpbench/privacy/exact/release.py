@@ -335,6 +335,7 @@ class ExactReleases(Releases):
         off, here = score.off(sizes), score.function(public)
         # Tried at both ends of what a row may do: a declared sensitivity below is an error in the algorithm.
         tried = max(float(np.max(np.abs(score.function(public + end) - here))) for end in (each, -each))
+        tried = max(tried, float(np.max(each * score.lipschitz)))
         if not tried <= declared * (1 + ROUNDING + 2 * rounding) + 2 * off:
             raise PrivacyError(f"{label}: sensitivity {declared:g} is declared, a score moves by up to {tried:g}")
         moved = (declared * (1 + 2 * rounding) + 2 * off) * UP
