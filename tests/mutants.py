@@ -648,7 +648,7 @@ REFUSED = ATTACK + "an_attack_is_refused_before_a_row_is_read"
 SERVING = [
     Mutant(
         SERVER,
-        "self.reading = False\n        if len(self.transcript) >= MOST or time.monotonic() > self._ends:",
+        "if len(self.transcript) >= MOST or self._sent > BYTES or time.monotonic() > self._ends:",
         "if False:",
         ATTACK + "time_and_requests_have_an_end",
         "a run has no end",
@@ -850,6 +850,13 @@ SERVING = [
         "",
         "serving/test_process.py::test_the_repeat_without_rows_finds_what_is_not_of_the_replies",
         "the repeat does not compare what is returned",
+    ),
+    Mutant(
+        "serving/client.py",
+        "        sandbox.alone()  # before",
+        "        # before",
+        "serving/test_process.py::test_a_method_makes_no_process_so_the_limits_on_one_are_limits_on_all",
+        "a method makes as many processes as it likes",
     ),
     Mutant(
         "problems/exact.py",

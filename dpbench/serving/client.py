@@ -29,7 +29,7 @@ from dpbench.privacy.mechanisms import VALUES, Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars
 from dpbench.privacy.plain import plain
 from dpbench.problems.regularisers import Declaration
-from dpbench.serving import wire
+from dpbench.serving import sandbox, wire
 
 UNREAD = "a sum over the rows may not be read before noise is added: the rows are not in this process"
 STEP = 2.0 ** -(ROW_BITS + WEIGHT_BITS)  # of the integers of a gradient
@@ -419,5 +419,6 @@ def _one(value: Scalars) -> float:
 if __name__ == "__main__":
     with os.fdopen(int(sys.argv[1]), "rb") as replies, os.fdopen(int(sys.argv[2]), "wb") as requests:
         pipes = wire.Channel(replies, requests)
+        sandbox.alone()  # before a line of the method's is run
         with contextlib.suppress(BrokenPipeError):
             pipes.send(answer(pipes))

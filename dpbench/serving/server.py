@@ -43,6 +43,7 @@ SAMPLERS: dict[str, Any] = {one.__name__: one for one in (
 SOLVERS = {"aop": aop.minimise, "objective_perturbation": objective_perturbation.minimise}
 PERTURBATIONS = (ledger.LogisticPerturbation, ledger.ObjectivePerturbation, ledger.RadialPerturbation)
 MOST = 200_000  # requests of a run
+BYTES = 1 << 30  # of its requests and replies
 OPEN = 16  # samplers, and models that are followed
 VOID = "could not be carried out on these rows, so nothing of this run counts; its ε is spent"
 
@@ -69,6 +70,7 @@ class MechanismServer:
         self.rounds: dict[int, tuple[Any, int, np.ndarray]] = {}  # noise, separation, the last round of each row
         self.term: np.ndarray | None = None
         self.transcript: list[tuple[bytes, bytes]] = []
+        self._sent = 0
         self.reading = False  # whether the ledger has the release that is being made, so that rows are read
         self._ends, self._planned = time.monotonic() + seconds, self.books.planned(0)
         record = self.seam.record
@@ -92,6 +94,7 @@ class MechanismServer:
                     told = VOID if self.reading else str(error) if known else type(error).__name__
                     raise RefusedRequest(f"{type(request).__name__}: {told}") from None
                 self.transcript.append((sent, channel.send(reply)))
+                self._sent += len(sent) + len(self.transcript[-1][1])
 
     def _ended(self, request: wire.DoneRequest) -> np.ndarray:
         if error := check(self.books.planned(0), self.budget).error:
@@ -104,7 +107,7 @@ class MechanismServer:
     def _answer(self, request: Any) -> wire.SentArray | int | None:
         """What one request gets: None, a token, or a noised value."""
         self.reading = False
-        if len(self.transcript) >= MOST or time.monotonic() > self._ends:
+        if len(self.transcript) >= MOST or self._sent > BYTES or time.monotonic() > self._ends:
             raise RefusedRequest("more requests, or more time, than a run has")
         summed = self._handlers[type(request)](self, request)
         return wire.numbers(summed) if isinstance(summed, np.ndarray) else summed

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
+import dpbench
 from dpbench.algorithms.base import Algorithm, BaseSettings, Count, Disclosure, Needs
 from dpbench.privacy.ledger import at_rho
 
@@ -194,7 +195,9 @@ class Outward(Honest):
     name = "looks-outside"
 
     def taken(self, problem, W, mechanisms):
-        seen = [one for one in ("/etc/passwd", "/home", "/root", "/work", "/proc/2") if Path(one).exists()]
+        seen = [one for one in ("/etc/passwd", "/proc/9", "/sys/kernel") if Path(one).exists()]
+        home = Path(dpbench.__file__).parent.parent
+        seen += [one for one in ("README.md", "tests", "results", ".git") if (home / one).exists()]
         try:
             socket.create_connection(("127.0.0.1", int(os.environ.get("PORT", "80"))), timeout=1).close()
             seen.append("network")

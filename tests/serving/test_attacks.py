@@ -406,6 +406,11 @@ def test_time_and_requests_have_an_end(monkeypatch):
     found = session(requests(release()), seconds=-1.0)
     assert "more time" in str(found.ended)
     assert not found.reads
+    monkeypatch.setattr(serving, "BYTES", 100)
+    found = session(requests(*[release(z=1e3)] * 9))
+    assert "more requests" in str(found.ended)
+    assert len(found.released) == 1
+    monkeypatch.undo()
     monkeypatch.setattr(serving, "MOST", 3)
     found = session(requests(*[release(z=1e3)] * 9))
     assert "more requests" in str(found.ended)

@@ -70,12 +70,16 @@ def test_the_repeat_without_rows_finds_what_is_not_of_the_replies(name):
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "told"), [
-    ("Dying", "ended before"), ("Flooding", ""), ("Breaking", "on purpose"), ("Hungry", "MemoryError"),
+    ("Dying", "ended before"), ("Flooding", "."), ("Breaking", "on purpose"), ("Hungry", "MemoryError"),
 ])  # fmt: skip
 def test_a_broken_process_ends_the_run_in_one_line(name, told):
     with pytest.raises((PrivacyError, UserError), match=told) as caught:
         served(name)
     assert "\n" not in str(caught.value)
+
+
+def test_a_method_makes_no_process_so_the_limits_on_one_are_limits_on_all():
+    assert served("Forking")[1] == ""
 
 
 @pytest.mark.thorough
@@ -85,7 +89,7 @@ def test_a_run_that_hangs_is_ended():
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("name", ["Outward", "Remembering", "Forking", "Filling"])
+@pytest.mark.parametrize("name", ["Outward", "Remembering", "Filling"])
 def test_the_sandbox_has_nothing_to_find_or_to_leave(name):
     if sandbox.at_hand() is None:
         pytest.skip("bubblewrap is not installed, or does not work here")
