@@ -66,6 +66,7 @@ class Notation:
         if match is None:
             return math.nan
         sign, digits = match.groups()
+        # One sign, before the prefix or behind it: with two, as "-$-5", nobody knows what is meant.
         if sign and digits[:1] in "+-":
             return math.nan
         plain = digits.replace(self.thousands, "") if self.thousands else digits
@@ -233,6 +234,7 @@ class Encoding:
             check_columns(self, table)
         n, d = len(table), len(self.names)
         X = np.empty((n, d), dtype)
+        # As many rows as keep a block in the cache, whatever the number of columns.
         some = max(1, (FRAME if self.named else BLOCK) // d)
         workspace = np.empty((min(n, some), d))
         for start in range(0, n, some):
@@ -249,6 +251,7 @@ class Encoding:
         known = np.ones((len(X), 1), bool)
         for step in self.steps:
             if isinstance(step, Missing):
+                # What the step before did not know; its own columns are 0 there.
                 part = ~known
             else:
                 part, known = step.run(table)
@@ -257,9 +260,11 @@ class Encoding:
                     zero |= (~known & np.isin(names, list(self.dropped))).any(axis=1)
             X[:, at : at + part.shape[1]] = part
             at += part.shape[1]
+        # Not left out: the number of rows is public, and a row of zeros moves no model.
         X[zero] = 0.0
         X /= self.unit
         if self.bound is not None:
+            # After all are divided by the bound, so that only rows beyond it are shortened.
             X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]
 
 

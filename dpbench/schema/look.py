@@ -161,11 +161,14 @@ class _Look:
             values = values.map(_as_text) if kinds - {str} else values
         there = values.notna().to_numpy()
         self.there, self.gaps = self.there + int(there.sum()), self.gaps + int((~there).sum())
+        # Columns are compared by their hash: a second copy of one is found without keeping cells.
         self._hash.update(pd.util.hash_pandas_object(values, index=False).to_numpy().tobytes())
         different = values[there].drop_duplicates()
+        # The first part decides: a notation that changed on the way would read one column in two ways.
         if self.notation is None and len(different):
             texts = [] if typed else [word(cell) for cell in different.head(COUNTED).tolist()]
             self.notation, self.order = _notation(texts), _order(texts)
+        # Beyond that it is no column of categories, and its texts need not be kept.
         if len(self.labels) <= COUNTED:
             self.labels |= {word(cell) for cell in different.head(COUNTED + 1).tolist()}
         cells = numbers(values, self.notation or PLAIN)
@@ -200,6 +203,7 @@ class _Look:
     def code(self) -> bool:
         """Whether its numbers are codes: with zeros in front, or too long for a number."""
         numeric = self.whole and self.low <= self.high
+        # 007 is a name: as a number it would lose what distinguishes it.
         zeros = any(re.fullmatch(r"0\d+", text) for text in self.labels)
         return numeric and (zeros or max(abs(self.low), abs(self.high)) >= EXACT)
 
@@ -234,6 +238,7 @@ def _notation(texts: list[str]) -> Notation:
     if len(around) < READABLE * len(texts):
         return PLAIN
     ends = [Counter((one or "").strip(BLANKS) for one in side) for side in zip(*around, strict=True)]
+    # The most frequent sign; cells without it are numbers of the same notation.
     prefix, suffix = (next((text for text, _ in end.most_common() if text), "") for end in ends)
     tried = [Notation(prefix, suffix, *marks) for marks in MARKS]
     counts = [int((~np.isnan(numbers(texts, one))).sum()) for one in tried]
@@ -272,6 +277,7 @@ def _column(name: str, look: _Look, remarks: list[str]) -> Column:
         if look.written:
             remarks.append(f"{name}: numbers written with {_listed(look.written)}")
         return Column(bounds=look.bounds, decide=("bounds", *look.written, *decide), **look.written, **more)
+    # 20200131 reads as both: what reads as a number is a number.
     if look.are(look.as_dates) and not look.are(look.as_numbers):
         remarks.append(f"{name}: dates; their year and month are taken")
         if look.order in ("dmy", "mdy"):
@@ -301,6 +307,7 @@ def _together(columns: dict[str, Column], remarks: list[str]) -> dict[str, Colum
         first = some[0]
         ends = [one.bounds for one in some if one.bounds is not None]
         missing: Missing = "indicator" if any(one.missing == "indicator" for one in some) else "middle"
+        # One entry of the file has one notation: columns that differ in it stay apart.
         if len({notation_of(one) for one in some}) > 1:
             continue
         decide = (*(one for one in first.decide if one != "missing"), *["missing"] * (missing == "indicator"))
@@ -326,6 +333,7 @@ def _target(name: str, look: _Look, remarks: list[str]) -> Target:
         raise DataError(f"{name} has {look.different} different texts, too many for classes")
     classes: list[Label] = sorted(look.labels)
     if numeric and all(re.fullmatch(r"-?\d+", text) for text in look.labels):
+        # Classes keep their type: whole numbers are predicted as numbers, not as texts.
         classes = sorted(map(int, look.labels))
     return Target(name=name, classes=tuple(classes), decide=("classes",))
 
@@ -348,6 +356,7 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
     target, labelled = _Target(schema.target), False
     rows = longer = 0
     encoding = encoding_of(schema, intercept=True)
+    # Lengths before shortening, of which those beyond the bound are counted.
     whole = replace(encoding, bound=None)
     for part in in_parts(table):
         check_columns(encoding, part)

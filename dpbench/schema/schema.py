@@ -173,6 +173,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def require_decided(self) -> None:
         """UserError while anything is undecided: a private fit must not use it."""
+        # Bounds and categories that came from the data would be a release that nobody pays for.
         if left := self.undecided:
             more = f" and {len(left) - 3} more" if len(left) > 3 else ""
             raise UserError(
@@ -286,6 +287,7 @@ def _expanded(columns: dict[str, Any], where: str) -> dict[str, Any]:
                 raise UserError(f'{where}: columns.{key}: names are for a pattern, as [columns."gene_*"]')
             if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
                 raise UserError(f"{where}: columns.{key}: names must be a list of text")
+            # A name that does not fit its pattern is likely a slip, so it needs its own entry.
             shape = re.compile(".*".join(map(re.escape, key.split("*"))), re.DOTALL)
             if odd := [name for name in names if not shape.fullmatch(name)]:
                 raise UserError(

@@ -268,6 +268,7 @@ def _parquet(path: Path, how: Schema | Dialect | None, progress: Callable[[float
     try:
         with pq.ParquetFile(path, memory_map=True) as file:
             names = [name for name in file.schema_arrow.names if not INDEX.fullmatch(name)]
+            # A schema reads its own columns alone; a draft looks at all of them.
             kept = _columns(path, how, names) if isinstance(how, Schema) else names
             for name in kept:
                 if pa.types.is_nested(file.schema_arrow.field(name).type):

@@ -40,12 +40,14 @@ def mean_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, draws:
     """Chance of the mean of k runs. ours: (…, N), published: (…); slack: half a unit of the last printed digit."""
     ours, published = _cells(ours, published)
     center, N = ours.mean(axis=-1), ours.shape[-1]
+    # A printed number stands for its rounding interval: its nearest end is compared.
     gap = np.maximum(np.abs(published - center) - slack, 0) * np.sign(published - center)
     if N >= MANY:
         law = _bootstrapped(ours, k, draws, lambda drawn: drawn.mean(axis=-2))
         return _beyond(_widened(law, center, k, N), center + gap)
     from scipy.stats import t
 
+    # Two samples of one law: theirs of k and ours of N both vary.
     error = ours.std(axis=-1, ddof=1) * math.sqrt(1 / k + 1 / N)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(gap == 0, 1.0, 2 * t.sf(np.abs(gap) / error, N - 1))
@@ -78,6 +80,7 @@ def resolution(ours: Any, k: int) -> float:
     from scipy.stats import norm
 
     values = np.asarray(ours, dtype=float)
+    # Far enough for the test to reject, and further by what SEEN asks for.
     z = norm.isf(LEVEL / 2) + norm.isf(1 - SEEN)
     return float(z * values.std(ddof=1) * math.sqrt(1 / k + 1 / len(values)))
 
@@ -113,6 +116,7 @@ def mean_interval(values: Iterable[float]) -> Interval:
 def ratio_interval(mean: float, se: float, other: float, other_se: float) -> Interval:
     """The ratio of two independent positive means with their standard errors: normal on the logarithm."""
     value = mean / other
+    # On the logarithm the interval is symmetric and its lower end stays positive.
     spread = math.exp(ERRORS * math.hypot(se / mean, other_se / other))
     return Interval(value, value / spread, value * spread)
 
@@ -152,6 +156,7 @@ class Pooled(NamedTuple):
 
 def pooled(ratios: Mapping[str, Sequence[float]]) -> Pooled | None:
     """Ratios by curve: the mean of their logarithms first within a curve, then over curves; None of too few curves."""
+    # Points of one curve share their runs: each curve is one observation.
     logs = [float(np.mean(np.log(each))) for each in ratios.values() if len(each)]
     if len(logs) < CURVES:
         return None
@@ -170,6 +175,7 @@ def count_chance(happened: Any, printed: int, k: int) -> float:
     from scipy.stats import binom
 
     law = binom.pmf(np.arange(k + 1), k, np.mean(np.asarray(happened, dtype=float)))
+    # Two-sided without symmetry: all counts no likelier than the printed one (the slack is for rounding).
     return float(law[law <= law[printed] * (1 + 1e-9)].sum())
 
 
@@ -206,6 +212,7 @@ def rounded_chance(ours: Any, printed: int, k: int, *, draws: int = DRAWS) -> fl
     for rounded in (np.rint(means), np.floor(means + 0.5)):
         numbers, counts = np.unique(rounded, return_counts=True)
         own = counts[numbers == printed].sum()
+        # A number that was never drawn is rarer than one in so many, not impossible.
         chances.append(counts[counts <= own].sum() / draws if own else 1 / (draws + 1))
     return float(max(chances))
 
@@ -223,6 +230,7 @@ def benjamini_hochberg(chances: Any, level: float | None = None) -> np.ndarray:
     level = LEVEL if level is None else level
     chances = np.asarray(chances, dtype=float)
     order = np.argsort(chances, kind="stable")
+    # The largest rank that is under the line decides, and all before it stand with it.
     below = chances[order] <= level * np.arange(1, len(chances) + 1) / max(1, len(chances))
     stands = np.zeros(len(chances), dtype=bool)
     stands[order[: below.nonzero()[0].max(initial=-1) + 1]] = True
@@ -257,6 +265,7 @@ def _beyond(law: np.ndarray, value: np.ndarray) -> np.ndarray:
     near = np.asarray(value)[..., None]
     slack = 1e-12 * np.abs(near)
     above, below = (law >= near - slack).sum(axis=-1), (law <= near + slack).sum(axis=-1)
+    # One is added above and below, so that no chance from draws is 0.
     chances: np.ndarray = np.minimum(1.0, 2 * (np.minimum(above, below) + 1) / (draws + 1))
     return chances
 

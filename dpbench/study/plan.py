@@ -41,6 +41,7 @@ class JobPlan:
         jobs: dict[str, Job] = {}
         for one in self.series:
             for key, job in zip(one.keys, one.jobs, strict=True):
+                # A trace makes no other run, so the one that leaves more behind serves both.
                 if key not in jobs or not jobs[key].trace:
                     jobs[key] = job
         return jobs
@@ -142,10 +143,12 @@ class Planner:
                 ended = self._ended(JobSeries(job, seeds, [0])) if block.timed_if else {""}
                 if None in ended:
                     awaited = "its untimed runs"
+                # All of the untimed runs: a mixed ending has no time of one meaning.
                 if ended == {block.timed_if}:
                     result.series.append(JobSeries(job, seeds, range(1, block.timed + 1) or [0]))
             if awaited:
                 result.unknown.add((problem, algorithm))
+            # What waits for data anyway is said once, as missing data.
             if awaited and problem not in result.missing_data:
                 result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} ({awaited})")
         return result

@@ -44,6 +44,7 @@ def choose(losses: Mapping[Setting, Mapping[int, Any]], held_out: bool) -> tuple
             setting: np.add.reduce([seeds[one] for one in seen]) / len(seen) for setting, seeds in compared.items()
         }
     winner = min(averages, key=lambda setting: averages[setting].min())
+    # The winner may have seeds that others lack: they had no part in the choice, so they score too.
     rest = sorted(set(compared[winner]).difference(seen if held_out else ()))
     return winner, int(averages[winner].argmin()), rest or seen
 
@@ -113,10 +114,12 @@ class Tuner:
         cells: dict[tuple[tuple[Any, ...], str], dict[int, Any]] = defaultdict(dict)
         for (settings, sweep), rows in self._tried((problem, shown, epsilon)).items():
             axes, values = settings_of(sweep), settings_of(settings)
+            # A sweep over another setting holds runs of other settings than are asked for.
             if not axes.keys() <= set(tuned):
                 continue
             chosen = {name: values[name] for name in tuned if name not in axes}
             tried = msgspec.structs.replace(given, **chosen, **{name: each[0] for name, each in axes.items()})
+            # The key of what the row should be: rows of other versions or accountings have other keys.
             key_of = keys_like(msgspec.structs.replace(job, settings=JSON.encode(tried).decode(), sweep=sweep))
             keys, seeds = self._columns.key, [self._columns.seed[row] for row in rows]
             excesses = {

@@ -175,6 +175,7 @@ class Judged:
         if not self.outcome.good:
             return self.outcome.word
         known = [self.notices.get(recipe) for recipe in DECIDING]
+        # Passing with the wrong noise, the value says nothing of the noise: that comes before "not planted".
         if False in known:
             return BLIND
         return UNPLANTED if None in known else self.outcome.word
@@ -250,6 +251,7 @@ def _outcome(cell: Cell, runs: Runs | None, stream: Runs | None) -> Outcome:
         if reason:
             return Outcome(word, reason, numbers=_numbers_without_verdict(cell, runs), seeds=_seeds(cell, runs))
     fixed = all(number.law == FIXED for number in cell.numbers)
+    # A published stream gives the very numbers; without randomness one run does too.
     exact = stream if stream is not None else runs if fixed else None
     told = ""
     if exact is not None:
@@ -277,11 +279,13 @@ def _copies(cells: Sequence[Cell]) -> dict[str, str]:
         first = cell.name
         runs = cell.stream.get(cell.published) or cell.runs.get(cell.published) or {}
         values = tuple((name, tuple(map(float, of))) for name, of in sorted(runs.items()))
+        # Whole numbers may agree by chance; fractions to the last digit do not.
         if any(one % 1 for _, of in values for one in of if math.isfinite(one)):
             first = seen.setdefault(values, cell.name)
         if cell.shares in names and cell.shares != cell.name:
             first = cell.shares
         if first != cell.name:
+            # Of a copy's copy, the first of all: so shares count each set of runs once.
             copies[cell.name] = copies.get(first, first)
     return copies
 
@@ -294,6 +298,7 @@ def _corrected(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], Any]:
     chances = np.array([math.nan if one.word == EXACT or one.word in LEFT_OUT else one.chance for one in outcomes])
 
     def stands(i: int, chance: float) -> bool:
+        # In the place of the right runs' chance, so that a planted run meets the same correction.
         other = np.where(np.arange(len(chances)) == i, chance, chances)
         tested = ~np.isnan(other)
         return bool(laws.benjamini_hochberg(other[tested])[tested[:i].sum()])
@@ -337,6 +342,7 @@ def _noticed(cell: Cell, right: Outcome, stands: Any, beside: Iterable[Cell]) ->
         if few == 1 and stream is None and varies:  # without noise and samples all seeds are one run
             runs = {quantity: [*values] * laws.FEWEST for quantity, values in (runs or {}).items()}
         other = _outcome(cell, runs, stream)
+        # Too few planted runs to be judged: that neither notices nor misses.
         if other.word in LEFT_OUT:
             continue
         by_digits = right.word == EXACT and (stream is not None or not varies)
@@ -395,6 +401,7 @@ def _smallest(cell: Cell, known: Mapping[str, Switch]) -> tuple[tuple[str, ...] 
         outcome = outcome_of(cell, on)
         if outcome.good:
             smaller = sum(math.comb(len(on), size) for size in range(1, len(on)))
+            # Proper subsets that were run; with the others missing, a smaller set may do as well.
             there = sum(1 for other in tried if other < on)
             untried = smaller - there
             how = (
@@ -413,6 +420,7 @@ def _tested(cell: Cell, runs: Runs, told: str) -> Outcome:
         chance, word = printed.chance(number, values, cell.tuned.get(number.quantity), _beside(cell, number))
         words.append(word)
         chances.append(1.0 if math.isnan(chance) else chance)
+    # Bonferroni within a cell: its numbers are of the same runs.
     least = min(1.0, min(chances) * len(chances))
     word = DIFFERS if least < laws.LEVEL else MATCH
     return Outcome(word, chance=least, numbers="; ".join(words), seeds=_seeds(cell, runs))

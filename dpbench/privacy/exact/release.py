@@ -276,8 +276,8 @@ class ExactReleases(Releases):
         for i, term in enumerate(self._terms):
             if np.array_equal(term.drawn, value.objective.term):
                 # The event's theorem presumes something of the objective: held against the one that was solved.
-                if lacking := term.lacks(value.objective, self.relation):
-                    raise PrivacyError(f"{label}: {lacking}")
+                if missing := term.missing_for(value.objective, self.relation):
+                    raise PrivacyError(f"{label}: {missing}")
                 self._terms[i] = term._replace(used=True)
                 return term._replace(off=term.off / value.objective.convexity)
         return None

@@ -64,7 +64,7 @@ class Term(NamedTuple):
     event: Release
     used: bool = False
 
-    def lacks(self, objective: Objective, relation: Relation) -> str:
+    def missing_for(self, objective: Objective, relation: Relation) -> str:
         """Why the event does not account for the minimiser of `objective`; "" where it does."""
         if self.used:
             # Given the first minimiser, b differs between neighbours: a second one tells of that, uncharged.
