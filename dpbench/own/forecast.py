@@ -212,6 +212,7 @@ def scores_of(frame: Simulation, world: World, predicted: np.ndarray) -> dict[st
 def fitted(frame: Simulation, world: World, algorithm: str, epsilon: float, rows: int, seed: int) -> dict[str, float]:
     """Scores of one fit on `rows` rows, of which the world has some."""
     delta = frame.plan(algorithm, epsilon, rows, delta=frame.delta).whole.delta
+    # A world has fewer rows than the table: its noise is made as small beside them.
     own = matched(epsilon, delta, min(1.0, len(world.y) / rows))
     made = frame.plan(algorithm, own, len(world.y), delta=frame.delta_at(rows), seeded=True)
     y = np.where(world.y == 1, 1.0, -1.0) if frame.classes == 2 else world.y.astype(float)
@@ -241,6 +242,7 @@ def best_of(frame: Simulation, world: World) -> np.ndarray:
 
 def guess_of(frame: Simulation, world: World) -> np.ndarray:
     """Predictions that are the same for every row, of those that move a model."""
+    # Rows of zeros have no label that a fit would see.
     y = world.y[world.X.any(axis=1)]
     if not frame.classes:
         return np.full(len(world.Xt), y.mean() if len(y) else 0.0)
@@ -270,6 +272,7 @@ def one_world(number: int, frame: Simulation, tasks: Sequence[Task], rows: int) 
         except UserError:  # as a run that diverged
             measured.append(dict.fromkeys(measured[0], math.nan))
     name, nothing = ("AUC", 0.5) if frame.classes else ("R²", 0.0)
+    # "kept" is the share of what the best model gains over one answer for all.
     room = max(measured[0][name] - nothing, 1e-9)
     return [scores | {"kept": (scores[name] - nothing) / room} for scores in measured]
 
@@ -303,6 +306,7 @@ def sought(score_at: Callable[[float], float], places: Sequence[float], target: 
     scores = {len(places) - 1: score_at(places[-1])}
     if not scores[len(places) - 1] >= target:
         return math.inf
+    # The last place is known to pass; -1 stands for a place that fails.
     low, high = -1, len(places) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -311,6 +315,7 @@ def sought(score_at: Callable[[float], float], places: Sequence[float], target: 
     if low < 0:
         return places[0]
     below = scores[low]
+    # Between the two places on a log scale, as a score rises about linearly in ln ε and ln n.
     part = (target - below) / (scores[high] - below) if math.isfinite(below) else 1.0
     return float(places[low] * (places[high] / places[low]) ** part)
 

@@ -225,11 +225,13 @@ def noisy_mean(
     mechanisms = kind([secrets.token_hex(32) if seed is None else f"{LABEL}/{budget}/{seed}"], budget)
     mechanisms.plan(LABEL, planned, 1)
     value, z = centred_mean(Z, m, exact, unit), planned.noise_multiplier
+    # Centred, a row's part is within ±m/2: m under replace-one, half of that where a row comes or goes.
     sensitivity = m / len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)
     if isinstance(planned, Gaussian):
         noisy = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
     else:
         noisy = mechanisms.laplace(value, sensitivity=sensitivity, epsilon=1 / z, label=LABEL)
+    # Before the bound is used: a release that is not what was planned must not reach the fit.
     if error := guarantee(mechanisms.ledger, 0, budget, (LABEL,)).error:
         raise PrivacyError(f"{LABEL}: {error}")
     std = sensitivity * z * (1.0 if isinstance(planned, Gaussian) else math.sqrt(2))
@@ -249,6 +251,7 @@ def shortened(X: np.ndarray, factor: float) -> np.ndarray:
 def bound_of(mean: float, std: float, lengths: Lengths) -> float:
     """U of a released mean with noise of that deviation."""
     m = lengths.most
+    # Shrunk towards the guess by how much of what was seen is noise: as of two normal laws.
     told = (SPREAD * m) ** 2 / ((SPREAD * m) ** 2 + std**2)
     q = min(max(told * min(max(mean, 0.0), m) + (1 - told) * GUESS * m, LEAST * m), m)
     return math.sqrt(lengths.intercept + lengths.others + q)
@@ -260,6 +263,7 @@ def centred_mean(Z: np.ndarray, m: int, exact: bool, factor: float = 1.0) -> Any
     some = max(1, BLOCK // max(1, Z.shape[1]))
     for start in range(0, n, some):
         rows = Z[start : start + some] * factor
+        # fmin and fmax take the bound for a row with no number: it moves the mean no further than any other.
         lengths = np.fmin(np.fmax(np.einsum("ij,ij->i", rows, rows), 0.0), m)  # of a row with no number, too
         whole += int(np.rint(lengths * 2**BITS).astype(np.int64).sum())
     total = np.array([whole - n * (top // 2)])

@@ -113,6 +113,7 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
 
     word_of: as of `sentence`.
     """
+    # A line break in a name could write a second, false line below the true ones.
     if odd := [text for text in _texts(msgspec.to_builtins(statement)) if not text.isprintable()]:
         raise DoesNotHold(f"it has a line break or another control character in {ascii(odd[0])[:80]}")
     if statement.relation not in RELATIONS:
@@ -135,6 +136,7 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
             f"{statement.epsilon:g} stated"
         )
     of = (statement.epsilon, statement.delta, statement.relation, statement.arithmetic, statement.public)
+    # Written anew from the numbers and compared whole: a forged sentence cannot differ by a word.
     if statement.guarantee != (right := sentence(*of, word_of=word_of)):
         raise DoesNotHold(f"its guarantee says {statement.guarantee!r}, but what it states amounts to {right!r}")
     return [
@@ -175,6 +177,7 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Statement]:
         digest = content.pop("sha256")
         if content.get("format") != FORMAT:
             raise UserError(f"{path}: not a model of this version of dpbench; fit and save it again")
+        # Against accidents: who edits on purpose writes a new digest, and meets the checks of the statement.
         if digest != _digest(content):
             raise UserError(f"{path}: its digest does not match its content; it is damaged, or was edited")
         return dict(content["model"]), msgspec.convert(content["statement"], Statement)

@@ -65,6 +65,7 @@ def simulated(
     >>> simulated(schema, 100, np.random.default_rng(0), shares={}, signal=0.5).X.shape
     (100, 2)
     """
+    # Two streams: a world of more rows has the same law, so that a needed n compares like with like.
     law, cells = rng.spawn(2)  # one law for worlds of any number of rows
     table = cells_of(schema, rows + test, law, cells)
     encoding = encoding_of(schema, intercept=True)
@@ -99,6 +100,7 @@ class Like(NamedTuple):
 def from_rows(like: Like, rows: int, rng: Generator) -> World:
     """A world drawn from public rows: a third of them, chosen at random, is scored on, the others are drawn again."""
     order = rng.permutation(len(like.y))
+    # Apart before any row is drawn twice: nothing that a model saw is scored on.
     held, kept = order[: len(like.y) // 3], order[len(like.y) // 3 :]
     drawn = kept[:rows] if rows <= len(kept) else rng.choice(kept, rows)
     held = held[like.labelled[held]]
@@ -180,6 +182,7 @@ def _spread(z: np.ndarray, law: Generator, centre: tuple[float, float], spread: 
 def _from_unit(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
     """From [-1, 1] to the bounds; what lies beyond is at their ends."""
     low, high = bounds
+    # Halves first: the sum of two large bounds would overflow.
     return low / 2 + high / 2 + np.clip(values, -1, 1) * (high / 2 - low / 2)
 
 
@@ -195,6 +198,7 @@ def _score(X: np.ndarray, law: Generator, outputs: int) -> np.ndarray:
     single = _along_columns(X, law, outputs)
     few = X[:4000] - X[:4000].mean(axis=0)
     _, vectors = np.linalg.eigh(few.T @ few)
+    # An eigenvector's sign is the library's choice; a world must be the same on every machine.
     vectors *= np.where(vectors.sum(axis=0) < 0, -1, 1)
     components = (X - X.mean(axis=0)) @ vectors[:, ::-1][:, : min(max(LEADING, outputs), X.shape[1])]
     components /= np.maximum(components.std(axis=0), 1e-12) ** law.uniform()  # how much more the first ones count
@@ -220,6 +224,7 @@ def _numbers(X: np.ndarray, law: Generator, rng: Generator, r2: float) -> tuple[
     """(y in [-1, 1], the best prediction)."""
     told = np.sqrt(r2) * _score(X, law, 1)[:, 0]
     width, centre = np.exp(law.uniform(*np.log(TARGET_SPREAD))), law.uniform(*TARGET_CENTRE)
+    # Six degrees of freedom, over their standard deviation: tails as residuals of tables have them.
     noise = rng.standard_t(6, len(X)) / np.sqrt(1.5)
     y = centre + width * (told + np.sqrt(1 - r2) * noise)
     return np.clip(y, -1, 1), np.clip(centre + width * told, -1, 1)
@@ -264,6 +269,7 @@ def mean_auc(y: np.ndarray, p: np.ndarray) -> float:
     areas = []
     for i in range(1, 2) if p.shape[1] == 2 else range(p.shape[1]):
         hit = y == i
+        # A class that no row, or every row, has cannot be ranked.
         if 0 < (count := int(hit.sum())) < len(y):
             above = rankdata(p[:, i])[hit].sum() - count * (count + 1) / 2
             areas.append(above / (count * (len(y) - count)))
@@ -273,6 +279,7 @@ def mean_auc(y: np.ndarray, p: np.ndarray) -> float:
 def _shares(classes: tuple[str, ...], given: Mapping[str, float], rng: Generator) -> np.ndarray:
     """(k,) shares of the classes: those given, and a random split of the rest; of two, one is rare half of the time."""
     if len(classes) == 2 and not given:
+        # Fraud, faults and illness are rare, and rare classes are where forecasts err.
         rare = rng.uniform(0.2, 0.5) if rng.random() < 0.5 else np.exp(rng.uniform(np.log(RAREST), np.log(0.2)))
         return np.array([rare, 1 - rare])[:: rng.choice([-1, 1])]
     given = {label: share * np.exp(rng.uniform(-0.25, 0.25)) for label, share in given.items()}

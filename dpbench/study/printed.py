@@ -63,6 +63,7 @@ def roundings(value: float | str, text: str) -> dict[str, str]:
     >>> roundings("0.0205", "0.021")
     {'half to even': '0.020', 'half up': '0.021'}
     """
+    # Twelve digits of a double: those after them are errors of a sum's order, which would decide ties.
     exact = _decimal(value) if isinstance(value, str) else Decimal(f"{value:.{SIGNIFICANT}g}")
     step = Decimal(1).scaleb(_exponent(text))
     return {name: str(exact.quantize(step, rounding=rule)) for name, rule in RULES.items()}
@@ -148,6 +149,7 @@ def chance(
         agreed = agrees(number, values.tolist()) == EQUAL
         return float(agreed), f"{name}: ours {values[0]:.6g}, published {number.text}"
     finite = values[np.isfinite(values)]
+    # The paper prints a finite number, so none of its k runs diverged.
     share = (len(finite) / len(values)) ** k  # of k runs, none diverges
     if len(finite) < min(len(values), laws.FEWEST):
         return 0.0, f"{name}: {len(values) - len(finite)} of {len(values)} of ours diverged"
@@ -166,9 +168,11 @@ def chance(
         odds = share * float(laws.std_chance(finite, number.value, k, slack=number.slack, count=number.count))
         return odds, f"{name}: ours sd {spread:.3g}, published {number.text}, {_p(odds)}"
     theirs = f"published {number.text} (k = {k})"
+    # Student's t takes values that are nearly normal; few and skewed ones reject too often.
     skewed = spread > laws.SKEWED * abs(center) and len(values) < laws.MANY
     more = f" (spread wide: judge it by {laws.MANY} seeds)" if skewed else ""
     plain = share * float(laws.mean_chance(finite, number.value, k, slack=number.slack))
+    # The least of a grid of noisy means lies below the mean of its winner: only that side is excused.
     if number.lowest and number.value + number.slack < center:
         if tuned is None:
             side = "on the better side of ours, where the least of a grid lies"
