@@ -203,6 +203,7 @@ class ErrorRates(NamedTuple):
             return 1.0, 1.0
         alpha = _rates(self.positives, self.of_second)
         q = bdtr(self.negatives, self.of_first, np.clip(trade_off(alpha), 0.0, 1.0))
+        # From above: p at the lower α of a cell and q at the upper, so no α between has more.
         joint = TAILS[:-1] * q[1:]
         most = int(np.argmax(joint))
         return fisher(float(joint[most])), float(alpha[most])
@@ -225,6 +226,7 @@ def decide(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: floa
     The bound exceeds the true privacy loss with probability at most `level`. The threshold that promises most on every
     fourth run (`every`) is judged on the others.
     """
+    # Scores that differ by rounding alone would tell the worlds' arithmetic, not the noise.
     first, second = np.round(first, DIGITS), np.round(second, DIGITS)
     best = _best(first[::every], second[::every], claim, level / CAUTION)
     one, other = (np.delete(each, np.s_[::every]) for each in (first, second))
@@ -235,6 +237,7 @@ def decide(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: floa
     while high - low > 1e-4:
         middle = (low + high) / 2
         low, high = (middle, high) if seen.improbable(claim.of(middle))[0] <= level else (low, middle)
+    # First whether the claim itself is refuted: the bound is of another trade-off, at another rate.
     probable, likely = seen.improbable(claim)
     told = float(claim.at(np.array(seen.improbable(claim.of(low))[1])))  # refuted, it is below the bound there
     if probable > level and told < low:
@@ -273,6 +276,7 @@ def promise(first: np.ndarray, second: np.ndarray, claim: AuditClaim) -> float:
     """How far the best threshold is above the claim, by rates without limits: to choose by, not to judge by."""
     first, second = np.sort(first), np.sort(second)
     thresholds = np.concatenate([first, second])
+    # Two added successes and failures: rates of 0 would promise an infinite loss.
     alpha = (len(second) - np.searchsorted(second, thresholds, side="left") + 2) / (len(second) + 4)
     beta = (np.searchsorted(first, thresholds, side="left") + 2) / (len(first) + 4)
     return float(np.max(_above(claim, alpha, beta)))

@@ -60,6 +60,7 @@ def _laws(run: Recorder) -> Iterator[str]:
     pooled = defaultdict(list)
     for label, kind, residuals in _residuals(run):
         if kind == "radial":  # its length alone has a law that depends on nothing else
+            # Gamma(d) lengths mapped to a normal law, so that one test serves all kinds.
             lengths = gammainc(residuals.shape[1], np.linalg.norm(residuals, axis=1))
             pooled[label, "normal", "length"].append(ndtri(np.clip(lengths, 1e-16, 1 - 1e-16)))
             continue
@@ -68,6 +69,7 @@ def _laws(run: Recorder) -> Iterator[str]:
     for (label, kind, _), parts in pooled.items():
         numbers = np.concatenate(parts)[:MOST]
         numbers = numbers[np.isfinite(numbers)]
+        # One exact zero may be chance in float64; two are not.
         if np.count_nonzero(numbers == 0) > 1:
             yield f"{label}: {np.mean(numbers == 0):.2g} of its numbers are released without noise"
         if len(numbers) and kstest(numbers, LAWS[kind]).pvalue < LEVEL:
@@ -109,6 +111,7 @@ def _samples(run: Recorder) -> Iterator[str]:
         for count in sum(np.array(each)):
             if binomtest(int(count), of, chance).pvalue < LEVEL:
                 yield f"{label}: a row is in {count / of:.3g} of the samples, the ledger says {chance:.3g}"
+        # Samples of two releases are compared replicate by replicate.
         if len({len(each) for each in drawn}) == 1 and len(drawn[0]) > 1:
             centred = [each - chance for each in drawn[:RELEASES]]
             for one, other in itertools.combinations(centred, 2):
@@ -167,6 +170,7 @@ def _depths(run: Recorder) -> Iterator[str]:
                 at = tukey.depths(one.value[drawn], one.output[drawn]) - first
                 upto = np.cumsum(law, axis=1)[np.arange(len(at)), at]
                 within = law[np.arange(len(at)), at]
+                # Randomised within the step of a discrete law: then the place is uniform exactly.
                 places.append(upto - within * np.random.default_rng(0).random(len(at)))
         if places and len(numbers := np.concatenate(places)) >= LEAST and kstest(numbers, "uniform").pvalue < LEVEL:
             yield f"{label}: the points drawn are deeper or less deep than their law has them"
@@ -183,6 +187,7 @@ def _gathered(run: Recorder, wanted: Callable[[RecordedRelease], bool]) -> dict[
 
 def _off(seen: np.ndarray, chances: np.ndarray) -> bool:
     """Whether events happen more or less often than their chances, each given those before, add up to."""
+    # A martingale: each event is centred by its chance given those before, so their variances add up.
     spread = np.sqrt((chances * (1 - chances)).sum())
     return len(seen) >= LEAST and bool(
         abs(seen.sum() - chances.sum()) > norm.isf(LEVEL / 2) * spread + SLACK * len(seen)

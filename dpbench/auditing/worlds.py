@@ -137,6 +137,7 @@ class Setup:
             came = self.run(pair.first, run)
             replay = ReplayedRun(run, fresh=False)
             far = _largest_difference(came, self.run(pair.second, replay), run, replay)
+            # By more than rounding, so that the choice is the same on every machine.
             if far > 1.01 * farthest:
                 there, farthest = self.on(pair), far
         return there
@@ -213,6 +214,7 @@ class Setup:
         where = transcript.difference(*((one.visible if hidden else one.facts) for one in (first, again)))
         if where := where or ("ledger" if first.ledger != again.ledger else ""):
             raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
+        # Ending earlier is seen by anyone, whatever the values were.
         if any(len(tape) != len(replay.tape.get(key, [])) for key, tape in run.tape.items()):
             raise Leak("on a neighbour it ends before it has released as much")
         return replay
@@ -242,6 +244,7 @@ class Setup:
         if self.case.steepest:
             back = Neighbours(self.pair.second, self.pair.first, self.pair.neither, self.pair.row)
             none = Neighbours(self.pair.first, self.pair.neither, self.pair.neither, self.pair.row)
+            # Beside short rows the one at the bound is the longest: whatever reads the largest norm moves with it.
             short = neighbours(self.algorithm, self.case, self.relation, others=SHORT)
             others = [none.at(short.first.n - 1), short.at(1)] if not self.algorithm.counts_public else []
             for pair in (self.pair, back.at(0), *others):
@@ -249,6 +252,7 @@ class Setup:
         else:
             pairs = probes(self.algorithm, self.case, self.relation)
             first = pairs[0].first
+            # Not from 0, where many gradients are alike.
             start = np.random.default_rng(0).standard_normal((INSPECTED, first.d)) * SPREAD
             run = self.recorder(INSPECTED, seed, keyed=True)
             came = self.run(first, run, start)  # of which all the others differ in one row

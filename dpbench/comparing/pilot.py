@@ -60,6 +60,7 @@ def cut(entered: Field, problem: str, epsilon: float, store: Store, run: Callabl
     scores = {}
     for one, jobs in trial.items():
         ended = rows.loc[[job.key for job in jobs if job.key in rows.index]]
+        # A trial that did not end says nothing of all rows, so the setting stays.
         if len(ended) and outcomes.has_result(ended["status"]).all():
             scores[one] = held_loss(ended)
     if not scores:

@@ -218,6 +218,7 @@ def rank(
     if timed:
         chosen = set(zip(table["algorithm"], table["settings"], strict=True))
         picked = [job for job, row in _first_of_each(jobs, rows) if (row["algorithm"], row["settings"]) in chosen]
+        # Timed runs are jobs of their own, alone on the machine: the others shared it.
         again = [msgspec.structs.replace(job, timed=1) for job in picked]
         run(again)
         seconds = _rows(store, again).groupby("algorithm")["seconds"].median()
@@ -304,7 +305,9 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
         table = table.reset_index()
         for error, name in (("se", ""), ("gain_se", "gain_"), ("loss_gain_se", "loss_gain_")):
             over_seeds = table[f"{name}sd"].fillna(0) / np.sqrt(table["seeds"])
+            # Two independent sources: the noise of training, and which rows were held out.
             table[error] = np.hypot(over_seeds, table[f"{name}drawn"].fillna(0))
+    # By the objective on the rows in use: held-out rows only judge, else their score would be optimistic.
     table = pick(table, ["algorithm"], "tuned_by").reset_index(drop=True)
     table["rank"] = table["mean"].rank(method="min").astype(int)
     table["beaten_by"] = beaten_by(table) if len(table) else []

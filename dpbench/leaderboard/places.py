@@ -36,6 +36,7 @@ def score(excess: float, null: float) -> float:
     """
     if not (math.isfinite(excess) and null > 0):
         return CLIP
+    # Clipped before the logarithm: an excess of 0, or a little below by rounding, is the best score.
     return CLIP if excess / null >= 10**CLIP else math.log10(max(excess / null, 10**-CLIP))
 
 
@@ -88,6 +89,7 @@ def scored(table: pd.DataFrame, nulls: Mapping[str, float], planned: Iterable[tu
     }
     for problem, epsilon, algorithm in planned:
         if (problem, epsilon) in cells:
+            # A method that ought to have run and did not is scored as one that failed.
             scores.setdefault((problem, epsilon, algorithm), CLIP)
     scores |= {(*cell, NOTHING): 0.0 for cell in cells}
     rows = [(*at, value) for at, value in scores.items()]
@@ -159,8 +161,10 @@ def _placements_of_all(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Pl
         return []
     mean = scores.mean()
     order = sorted(scores.columns, key=lambda name: (mean[name], name))
+    # w = 0 is the unit of the score, so its own has no error.
     half = dict(zip(scores.columns, simultaneous(scores.to_numpy()), strict=True)) | {NOTHING: 0.0}  # by definition
     first = next((name for name in order if name not in unpaid), order[0])
+    # Paired by family: what a family does to all methods alike cancels.
     gaps = scores.sub(scores[first], axis=0)
     behind = dict(zip(scores.columns, gaps.mean() - simultaneous(gaps.to_numpy()), strict=True))
     lines, place = [], 0
@@ -185,6 +189,7 @@ def simultaneous(values: np.ndarray, level: float = LEVEL) -> np.ndarray:
     if count < 2:
         return np.full(values.shape[1], np.inf)
     errors = values.std(axis=0, ddof=1) / math.sqrt(count)
+    # Columns without any spread make no error, so they do not count among the tests.
     several = max(1, int((errors > 0).sum()))
     return float(t.ppf((1 + level ** (1 / several)) / 2, count - 1)) * errors
 
@@ -223,6 +228,7 @@ def price(rule: pd.DataFrame, other: pd.DataFrame, families: Mapping[str, str]) 
     ]
     if not logs:
         return Price(math.nan, math.nan, math.nan, 0, 0)
+    # The mean over families, as places are: ten problems of one origin are one observation.
     named = shared.assign(log=logs, family=shared["problem"].map(lambda problem: families.get(problem, problem)))
     by = named.groupby("family")["log"].mean().to_numpy()[:, None]
     half, mean = float(simultaneous(by)[0]), float(by.mean())

@@ -76,6 +76,7 @@ def copy(name: str, seed: bytes) -> Problem | None:
     public = build(name)
     if public.is_sparse:
         return None
+    # Keyed by the secret: nobody who lacks it can make the copy, and each problem has its own stream.
     digest = hashlib.blake2b(name.encode(), key=seed[:64], digest_size=32).digest()
     rng = np.random.Generator(np.random.PCG64DXSM(int.from_bytes(digest, "big")))
     n, d = public.n, public.d
@@ -83,10 +84,12 @@ def copy(name: str, seed: bytes) -> Problem | None:
     X, y = np.asarray(public.X[rows], dtype=np.float64), np.array(public.y[rows], dtype=np.float64)
     if public.loss.binary:
         y = np.where(rng.random(len(y)) < rng.uniform(*FLIPPED), -y, y)
+    # A rotation would change what l1 penalises; permutations with signs do not.
     if public.l1 or d > WIDEST:
         X = X[:, rng.permutation(d)] * rng.choice([-1.0, 1.0], size=d)
     else:
         q, r = np.linalg.qr(rng.standard_normal((d, d)))
+        # QR alone is not uniform over rotations; the signs of R's diagonal make it so.
         X = X @ (q * np.sign(np.diag(r)))
     X /= np.maximum(1.0, np.linalg.norm(X, axis=1))[:, None]  # rounding alone
     made = Problem(X, y, loss=public.loss.name, l1=public.l1, l2=public.l2, row_bound=1.0)
@@ -206,6 +209,7 @@ def replay(
     except NotAtHand as error:
         return ReceiverRuns(why=f"not re-run: {error}")
     notify(f"{len(planned)} tasks in the sandbox, {len(cells)} cells under new seeds among them")
+    # In no order that tells a copy from a public problem, or one neighbour from the other.
     secrets.SystemRandom().shuffle(planned)
     frames = _run(submission, planned, run)
     result = ReceiverRuns()
@@ -340,6 +344,7 @@ def _where(one: SandboxTask) -> str:
 def _objectives(one: SandboxTask, frame: harness.TaskResult) -> np.ndarray:
     """(k,) objectives of the iterates that came back, computed here; infinite where one is no number."""
     W = np.frombuffer(frame.W).reshape(one.start.shape)
+    # What the sandbox sends back is anybody's bytes: no number of it may break the judge.
     sane = np.isfinite(W).all(axis=1) & (np.abs(W).max(axis=1, initial=0.0) < 1e100)
     with np.errstate(all="ignore"):
         values = one.problem.value(np.where(sane[:, None], W, 0.0))
@@ -363,6 +368,7 @@ def _judge_cells(
         if frame.public != (first.counts_public or ""):
             said = f"{ascii(frame.public)[:80]}, its rows {ascii(first.counts_public)[:80]}"
             result.problems.append(f"{where}: its code says that it takes unpaid {said}")
+        # The one run whose seed is public: the same code must come to the same loss.
         if not math.isclose(fresh[0], first.objective or math.inf, rel_tol=AGREE, abs_tol=1e-9):
             told = math.nan if first.objective is None else first.objective
             result.problems.append(f"{where}: its code gives F = {fresh[0]:.9g}, its row says {told:.9g}")

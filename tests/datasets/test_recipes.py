@@ -78,6 +78,14 @@ def test_rows_beyond_a_bound_are_found_block_by_block(make, order, monkeypatch):
     assert not recipes.all_within(X, order, norms.max() * (1 - 1e-14))
 
 
+@pytest.mark.parametrize("kind", [np.array, csr_array, lambda X: np.array(X, dtype=np.float32)])
+def test_a_row_at_its_bound_is_within_it(kind):
+    rows = kind([[3.0, 4.0], [0.0, 5.0], [3.0, -2.0]])
+    assert recipes.all_within(rows, 2, 5.0)
+    assert recipes.all_within(rows, 1, 7.0)
+    assert not recipes.all_within(rows, 2, np.nextafter(5.0, 0.0))
+
+
 @pytest.mark.parametrize("order", [1, 2])
 @pytest.mark.parametrize("size", [1e-25, 1e-12, 1.0, 1e15, 3e38])
 def test_float32_alone_never_takes_a_row_beyond_for_one_within(order, size):
