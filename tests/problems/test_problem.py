@@ -534,3 +534,9 @@ def test_shares_square_up_to_one_and_use_the_loss_and_l2():
     np.testing.assert_allclose(problem.coordinate_constants, M)
     np.testing.assert_allclose(problem.clip_shares, np.sqrt(M / M.sum()))
     assert (problem.clip_shares**2).sum() == pytest.approx(1)
+
+
+def test_labels_keep_their_digits_beside_rows_of_fewer():
+    X, y = np.ones((2, 1), dtype=np.float32), np.array([0.1, 1 / 3])
+    assert Problem(X, y, loss="squared", row_bound=None).y.tolist() == y.tolist()
+    assert Problem(X, y.astype(np.float32), loss="squared", row_bound=None).y.dtype == np.float32
