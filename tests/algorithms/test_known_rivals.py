@@ -51,6 +51,13 @@ def test_both_statistics_get_their_share_and_their_noise():
     assert least < result.W.std() < most
 
 
+def test_without_noise_the_model_is_the_minimiser_of_the_quadratic():
+    problem = small_problem(l2=0.02)
+    W = run("dp-chebyshev", problem, epsilon=1e12).W
+    curvature = 2 * even_coefficient(4.0) * problem.second_moment() + 0.02 * np.eye(problem.d)
+    np.testing.assert_allclose(W[0], np.linalg.solve(curvature, problem.label_moments(1.0) / problem.n / 2), rtol=1e-3)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_the_moments_move_by_two_at_most_and_a_flipped_label_by_just_that(seed):
     problem = small_problem(n=20, seed=seed)
