@@ -55,3 +55,23 @@ def test_a_second_phase_starts_its_own_clock(monkeypatch):
 
 def test_the_eta_stands_at_nothing_only_at_the_end():
     assert [eta(10.0, share) for share in (0.0, 0.5, 0.9999, 1.0)] == ["–", "0:10", "0:01", "0:00"]
+
+
+def test_work_other_than_runs_has_its_share_its_time_and_a_clock_of_its_own(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    screen = io.StringIO()
+    monkeypatch.setattr("sys.stderr", screen)
+    with progress() as report:
+        for what, share, at in (
+            ("rows", 0.0, 100.0),
+            ("rows", 0.25, 130.0),
+            ("noise", 0.5, 140.0),
+            ("noise", 1.0, 150.0),
+        ):
+            now[0] = at
+            report.reading(what, share)
+    assert screen.getvalue().splitlines() == [
+        "reading, rows   25 %  elapsed 0:30  ETA 1:30",
+        "reading, noise  100 %  elapsed 0:10  ETA 0:00",
+    ]

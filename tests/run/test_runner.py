@@ -4,6 +4,7 @@ import math
 import os
 import signal
 import time
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
@@ -337,3 +338,10 @@ def test_costs_of_both_kinds_are_told_to_a_factor_of_two():
 def test_an_estimate_sees_long_runs():
     assert seconds(1e12 * 4e6, 1e12, 8) > 1e6
     assert seconds(1e8, 100, 2) < 1
+
+
+def test_two_calls_are_summed_up_in_their_order():
+    first, second = (runner.RunSummary(n, Counter(done=n, died=1), [row], [row]) for n, row in ((1, "a"), (2, "b")))
+    whole = first + second
+    assert (whole.found, whole.statuses, whole.keys) == (3, {"done": 3, "died": 2}, ["a", "b"])
+    assert (whole.failures, whole.failed) == (["a", "b"], 2)
