@@ -183,7 +183,9 @@ def test_a_sound_archive_is_run_again_by_what_is_installed(site, archived):
     with installed(site, NAME):
         found = dpbench.verify(archived.path, sample=8, accept=["seconds"])
     assert (found.outcome, found.problems, found.unchecked, found.again) == ("holds", [], [], 8)
-    assert any("is that which is installed here" in line for line in found.checked)
+    members = len(found.manifest.sha256)
+    for line in (f"digests of {members} members", "keys and seeds of 8 rows", "is that which is installed here"):
+        assert any(line in each for each in found.checked), found.checked
     assert [line.partition(":")[0] for line in found.accepted] == ["seconds of 2 timed runs"]
 
 
