@@ -187,6 +187,8 @@ def _seeds(rows: list[Stated]) -> Iterator[str]:
     seeds_of = defaultdict(set)
     for told, row, _ in rows:
         seeds_of[json.dumps(told, sort_keys=True)].add(int(row.seed or 0))
+    # Seeds count from 0, so that whoever dropped the bad ones leaves a gap, unless it is the last ones that are dropped,
+    # # which the grid's comparison sees.
     gaps = sum(seeds != set(range(len(seeds))) for seeds in seeds_of.values())
     if gaps:
         yield f"{counted(gaps, 'setting')} without the first of their seeds: some are left out"
@@ -209,6 +211,7 @@ def _compare_grid(archive: content.PaperArchive, rows: list[Stated], result: Ver
         result.unchecked.append(f"its experiment {name} is not installed here; code in the archive is not run")
         return
     here, _ = paper.files_of(experiments.get(name))
+    # The metadata let its entry points be found where the archive lies: `files_of` has none.
     there = {file: text for file, text in archive.code.items() if not file.partition("/")[0].endswith(".dist-info")}
     differs = sorted(file for file in here.keys() | there.keys() if here.get(file) != there.get(file))
     if differs:
@@ -276,6 +279,8 @@ def _sampled(
         if _as_pinned(one.row, again):
             wrong.pop("data_sha256", None)
         if wrong and one.row.status in RESULTS:
+            # Another processor rounds otherwise, and some methods magnify it without bound: what the smallest change of the start
+            # # moves as far as the row differs is no sign of forgery, and no proof of the row either.
             ((nudged,), _) = execute([one.job], nudge=NUDGE)
             chaotic = {column for column in wrong if as_far(one.row, again, nudged, column)}
             reasons[f"chaotic: moved by {NUDGE:g} at its start, it differs as much as its row does"] += bool(chaotic)

@@ -1,12 +1,13 @@
 """How far neighbours move a sum, in integers: the claims against the worst rows there are."""
 
 import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from dpbench.privacy.exact import sums
-from dpbench.privacy.exact.sums import CertifiedMinimiser, Objective
+from dpbench.privacy.exact.sums import CertifiedMinimiser, Coordinates, Objective, RowSensitivity
 from dpbench.privacy.ledger import Relation
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
@@ -44,3 +45,14 @@ def test_minimisers_are_apart_by_what_rows_pull_over_the_convexity():
     objective = Objective(np.zeros((1, 2)), 0.25, 0.1, 1.0, logistic=True)
     near = CertifiedMinimiser(np.zeros((1, 2), dtype=np.int64), 1.0, 0.5, objective)
     assert (near.neighbour_distance(ADD), near.neighbour_distance(REPLACE)) == pytest.approx((0.4, 0.8))
+
+
+@pytest.mark.parametrize("relation", [ADD, REPLACE])
+def test_no_rounding_takes_a_distance_below_what_it_is(relation):
+    """In exact arithmetic, at sizes that float64 has and at ones it has not."""
+    for size in (1, 3, 10**6 + 3, 2**53 + 1):
+        moved = RowSensitivity(size, 4 * size, size)
+        (entry,) = Coordinates(np.zeros((1, 1), dtype=np.int64), 1.0, np.array([size]), 5).each(relation)
+        assert Fraction(moved.l2(relation)) ** 2 > (4 * size if relation is REPLACE else size)
+        assert Fraction(moved.sum_of_sizes(relation)) > size * relation.rows
+        assert Fraction(float(entry)) > size * relation.rows
