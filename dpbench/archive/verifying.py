@@ -187,8 +187,7 @@ def _seeds(rows: list[Stated]) -> Iterator[str]:
     seeds_of = defaultdict(set)
     for told, row, _ in rows:
         seeds_of[json.dumps(told, sort_keys=True)].add(int(row.seed or 0))
-    # Seeds count from 0, so that whoever dropped the bad ones leaves a gap, unless it is the last ones that are dropped,
-    # # which the grid's comparison sees.
+    # Seeds count from 0, so that whoever dropped the bad ones leaves a gap; dropped last ones the grid's plan misses.
     gaps = sum(seeds != set(range(len(seeds))) for seeds in seeds_of.values())
     if gaps:
         yield f"{counted(gaps, 'setting')} without the first of their seeds: some are left out"
@@ -279,8 +278,8 @@ def _sampled(
         if _as_pinned(one.row, again):
             wrong.pop("data_sha256", None)
         if wrong and one.row.status in RESULTS:
-            # Another processor rounds otherwise, and some methods magnify it without bound: what the smallest change of the start
-            # # moves as far as the row differs is no sign of forgery, and no proof of the row either.
+            # Another processor rounds otherwise, and some methods magnify it: where the smallest change of the start
+            # moves the result as far as the row differs, the difference is no sign of forgery, nor the row confirmed.
             ((nudged,), _) = execute([one.job], nudge=NUDGE)
             chaotic = {column for column in wrong if as_far(one.row, again, nudged, column)}
             reasons[f"chaotic: moved by {NUDGE:g} at its start, it differs as much as its row does"] += bool(chaotic)
