@@ -688,7 +688,7 @@ SERVING = [
         SERVER,
         "if entries and (error := check(self._planned, self.budget).error):",
         'if entries and (error := ""):',
-        REFUSED + "[a plan beyond the budget]",
+        ATTACK + "a_plan_beyond_the_budget_has_no_release",
         "a plan has no budget",
     ),
     Mutant(
@@ -779,8 +779,8 @@ SERVING = [
         SERVER,
         "if not 1 / FARTHEST <= value <= FARTHEST:",
         "if False:",
-        REFUSED + "[a negative bound]",
-        "a bound may be negative",
+        REFUSED + "[no noise]",
+        "noise, bounds, units and scales may be any numbers",
     ),
     Mutant(
         SERVER,
@@ -844,7 +844,7 @@ SERVING = [
         "serving/process.py",
         "if channel.read() != asked:",
         "if channel.read() is None:",
-        "serving/test_process.py::test_the_repeat_without_rows_finds_what_is_not_of_the_replies",
+        "serving/test_process.py::test_the_repeat_without_rows_finds_what_is_not_asked_by_the_replies",
         "the repeat does not compare what is asked",
     ),
     Mutant(

@@ -104,9 +104,9 @@ def submit(algorithm: str | None, archive: str | None, rerun: bool, seed: str | 
     dpbench submit --check my-method.dpbench.zip
 
     A check compares hashes, keys, seeds, ε and losses, and recomputes the ε of every ledger. It runs nothing from the
-    archive. With --rerun it does run the method, in a sandbox (bubblewrap): every cell under new
-    seeds, private copies of the problems, and an audit. The exit code is 1 if the check objects to anything. dpbench
-    board merge adds a sound archive to a results folder.
+    archive. With --rerun it does run the method: every cell under new seeds in a sandbox (bubblewrap), and private
+    copies of the problems, whose rows the method never gets. The exit code is 1 if the check objects to anything, also
+    where a new archive fails its own check. dpbench board merge adds a sound archive to a results folder.
     """
     if (algorithm is None) == (archive is None):
         raise UserError("give either --algo FILE.py:CLASS or --check ARCHIVE")
@@ -116,6 +116,11 @@ def submit(algorithm: str | None, archive: str | None, rerun: bool, seed: str | 
         assert algorithm is not None
         with progress() as report:
             path = dpbench.submit(algorithm, **given, progress=report, notify=say)
+        if wrong := dpbench.check_submission(path).shown:
+            for line in wrong:
+                click.echo(f"  WRONG    {line}")
+            click.echo(f"{path}: written, but its check fails; mend this and submit again")
+            return 1
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
     result = dpbench.check_submission(archive, rerun=rerun, seed=seed, notify=say)

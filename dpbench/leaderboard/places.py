@@ -23,6 +23,7 @@ from dpbench.study.statistics import or_infinite
 
 CLIP = 3.0  # decades
 NOTHING, AUTO = "nothing", "auto"  # entrants: w = 0, and the method that users get where they name none
+DEFAULT = "the default (auto)"  # how tables call the latter
 LEVEL = 0.95
 CELL = ["problem", "epsilon"]
 METHOD = [*CELL, "algorithm"]

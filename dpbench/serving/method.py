@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dpbench.algorithms import registry
+from dpbench.algorithms import registry, rules
 from dpbench.algorithms.base import Algorithm, BaseSettings, Needs, RunResult
 from dpbench.errors import UserError
 from dpbench.privacy.exact.release import ExactMechanisms
@@ -65,7 +65,13 @@ class ServedMethod(Algorithm):
     def public_settings(self, n: int, d: int, epsilon: float) -> dict[str, Any]:
         """See `Algorithm.public_settings`; on the first loss that it covers."""
         problem = Declaration(n, d, loss=self.needs.covered[0], row_bound=1.0)
-        budget = {"epsilon": epsilon, "delta": 1 / n**2, "relation": str(self.relation), "accounting": "tight"}
+        delta = 0.0 if rules.delta(self) == 0 else 1 / n**2
+        budget = {
+            "epsilon": epsilon,
+            "delta": delta,
+            "relation": str(self.relation),
+            "accounting": rules.accounting(self),
+        }
         made = self._prepared(self._run_method(problem, budget, None)).settings
         return {name: value for name, value in made.items() if name not in self.fixed}
 

@@ -26,9 +26,9 @@ from dpbench.algorithms import rules
 from dpbench.archive import content
 from dpbench.archive.bounded import OutOfBounds, bounded
 from dpbench.archive.content import Submission, composition_of
-from dpbench.auditing.claims import PureClaim, decide, least_runs
 from dpbench.errors import NotAtHand, PrivacyError, UserError, silent
 from dpbench.leaderboard import tracks
+from dpbench.leaderboard.places import AUTO, DEFAULT
 from dpbench.privacy.check import at_most
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.verify import spent
@@ -93,7 +93,7 @@ def check(path: str | os.PathLike[str], *, rerun: Callable[[Submission], Receive
         report.replay = rerun(submission)
         report.problems += report.replay.problems
         if report.replay.done:
-            report.checked.append(f"run again here, under new seeds and on private copies; {report.replay.audit}")
+            report.checked.append(f"run again here, under new seeds and on private copies; {report.replay.served}")
         elif report.replay.why:
             report.unchecked.append(report.replay.why)
     return report
@@ -121,7 +121,7 @@ def _name(s: Submission, unchecked: Tell) -> Iterator[str]:
     taken = {_bare(name): name for name in algorithms.names(plugins=False)}
     if (name := taken.get(_bare(s.manifest.method))) is not None:
         yield f"method {s.manifest.method}: the name is taken by a method of this dpbench, {name}"
-    titles = {_bare(look(name).label): name for name in algorithms.names(plugins=False)}
+    titles = {_bare(look(name).label): name for name in algorithms.names(plugins=False)} | {_bare(DEFAULT): AUTO}
     if (name := titles.get(_bare(s.manifest.title))) is not None:
         yield f"title {s.manifest.title}: {name} of this dpbench is called so"
     if s.manifest.profile not in tracks.grid():
@@ -339,7 +339,7 @@ def check_submission(
 
     Args:
         archive: the file.
-        rerun: also run its code on every cell under new seeds, on private copies of problems and for an audit, in a
+        rerun: also run its code on every cell under new seeds, on private copies of problems without their rows, in a
             sandbox (bubblewrap); without one that works its report's `unchecked` says "not re-run".
         seed: the file with the private copies' secret, see `board_secret`; None draws one.
         notify: gets a line on what is being run.
@@ -351,15 +351,6 @@ def check_submission(
 
 
 def rerun_of(seed: str | os.PathLike[str] | None, notify: Callable[[str], None]) -> Callable[[Any], Any]:
-    """What runs a submission again, with this dpbench's audit as judge."""
-    level = 1e-3  # of a false alarm
-
-    def runs(epsilon: float, delta: float) -> int:
-        return least_runs(PureClaim(epsilon, delta), level)
-
-    def verdict(first: Any, second: Any, epsilon: float, delta: float) -> tuple[float, float]:
-        audit = decide(first, second, PureClaim(epsilon, delta), level)
-        return audit.bound, audit.claim
-
-    judge, key = replaying.Judge(runs, verdict), replaying.seed_of(seed)
-    return lambda submission: replaying.replay(submission, judge, key, notify=notify)
+    """What runs a submission again, on private copies by the secret of the file `seed`."""
+    key = replaying.seed_of(seed)
+    return lambda submission: replaying.replay(submission, key, notify=notify)

@@ -2,8 +2,8 @@
 
 The receiver decides: a submission's method run anew, where nobody knows the seeds or the problems beforehand.
 
-In a sandbox, on its cells' public problems under seeds drawn now, on private copies of them (`secret`), and on two
-neighbours. Of what comes back the iterates alone count: losses, ledgers' ε and verdicts are computed here.
+In a sandbox, on its cells' public problems under seeds drawn now; and served, on private copies of them, by a process
+that has no row of theirs. Of what comes back the iterates alone count: losses and ε are computed here.
 
 Private problems: copies of public ones that nobody has seen, made from a secret seed.
 
@@ -32,6 +32,7 @@ import pandas as pd
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms import rules
+from dpbench.algorithms.base import make_settings
 from dpbench.archive import harness
 from dpbench.archive.content import ReleaseCount, Submission, composition_of
 from dpbench.archive.harness import Task, Tasks, run_task
@@ -44,9 +45,13 @@ from dpbench.privacy.noise import stream
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem, build, catalogue
 from dpbench.problems.optimum import NoOptimum
+from dpbench.run.bind import bind, budget_of
+from dpbench.run.execute import one_thread
 from dpbench.run.job import delta_value
 from dpbench.run.row import Row
 from dpbench.serving import sandbox
+from dpbench.serving.method import of as served
+from dpbench.serving.process import MethodCode, repeat
 
 ROWS = (0.6, 0.9)  # the share of the rows that a copy has
 FLIPPED = (0.0, 0.03)  # of a binary target's labels
@@ -123,7 +128,6 @@ REPLICATES = 8  # runs on each
 LUCK = 4.0  # standard errors by which stated losses may be below replayed ones
 GAP_ERRORS = 3.0  # the same of private and public scores, beside
 MARGIN = 0.3  # decades, for what a copy with fewer rows does to a method beyond what it does to the default
-BATCH = 64
 AGREE = 1e-6  # relative, of one run's objective there and here
 SECONDS = 3600
 
@@ -143,20 +147,13 @@ def kept(record: Any, **changes: Any) -> Row:
     return Row.read({name: getattr(record, name) for name in KEPT} | changes)
 
 
-class Judge(NamedTuple):
-    """The receiver's audit: how many runs on either neighbour, and the verdict (bound, claim) on their scores."""
-
-    runs: Callable[[float, float], int]
-    verdict: Callable[[np.ndarray, np.ndarray, float, float], tuple[float, float]]
-
-
 @dataclass
 class ReceiverRuns:
     """The result of the receiver's runs.
 
-    done: whether every cell was run again, the private problems and the audit too: a place takes that. why: if not.
+    done: whether every cell was run again, and the private copies served: a place takes that. why: if not.
     problems: what differs from the archive. flags: what the board shows its readers. rows: of the runs made
-    here. scores: (problem, public, private) scores.
+    here. scores: (problem, public, private) scores. served: what was run without rows, in words.
     """
 
     done: bool = False
@@ -165,7 +162,7 @@ class ReceiverRuns:
     flags: list[str] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     scores: list[tuple[str, float, float]] = field(default_factory=list)
-    audit: str = ""
+    served: str = ""
 
 
 class ReplayedCell(NamedTuple):
@@ -177,7 +174,7 @@ class ReplayedCell(NamedTuple):
 
 @dataclass
 class SandboxTask:
-    """A task, the problem it is on, and what it is for: "cell", "copy", "first" or "second" of the neighbours."""
+    """A task, the problem it is on, and what it is for: "cell" or "copy"."""
 
     task: Task
     problem: Problem
@@ -188,13 +185,12 @@ class SandboxTask:
 
 def replay(
     submission: Submission,
-    judge: Judge,
     seed: bytes,
     *,
     run: harness.Runs = harness.frames,
     notify: Callable[[str], None] = lambda _: None,
 ) -> ReceiverRuns:
-    """Run a submission's method again, on all of its cells, on private copies, and for an audit.
+    """Run a submission's method again: on all of its cells in the sandbox, and served on private copies.
 
     run: what runs the tasks in a folder; for tests. seed: of the private copies.
     """
@@ -205,19 +201,25 @@ def replay(
     if away:
         return ReceiverRuns(why=f"not re-run: data not fetched: {', '.join(away)}")
     try:
-        planned = [*_public(cells), *(copies := list(_private(cells, seed))), *_neighbours(copies, judge)]
+        planned, copies = list(_public(cells)), list(_private(cells, seed))
     except NotAtHand as error:
         return ReceiverRuns(why=f"not re-run: {error}")
-    notify(f"{len(planned)} tasks in the sandbox, {len(cells)} cells under new seeds among them")
-    # In no order that tells a copy from a public problem, or one neighbour from the other.
+    if not copies:
+        return ReceiverRuns(why="not re-run: none of its problems has private copies")
+    served_runs = REPLICATES * len(copies)
+    notify(f"{len(planned)} tasks in the sandbox, under new seeds, and {served_runs} served runs on private copies")
     secrets.SystemRandom().shuffle(planned)
-    frames = _run(submission, planned, run)
     result = ReceiverRuns()
-    result.problems += _whole(planned, frames)
+    frames = _serve(submission, copies)  # first: what cannot be served has no place, however it runs
+    result.problems += _whole(copies, frames)
+    if not result.problems:
+        result.served = f"{served_runs} runs without rows on private copies, within ε, and repeated"
+        frames |= _run(submission, planned, run)
+        result.problems += _whole(planned, frames)
+    planned += copies
     if not result.problems:
         _judge_cells(planned, frames, cells, result)
         _judge_copies(planned, frames, result)
-        _judge_neighbours(planned, frames, judge, result)
     result.done = not result.problems
     return result
 
@@ -278,28 +280,34 @@ def _private(cells: dict[tuple[str, float], ReplayedCell], seed: bytes) -> Itera
         yield SandboxTask(task, problem, "copy", (name, epsilon), start)
 
 
-def _neighbours(copies: list[SandboxTask], judge: Judge) -> Iterable[SandboxTask]:
-    """Runs on two data sets that differ in one row: along the direction that the others say least of."""
-    if not copies:
-        return
-    base = min(copies, key=lambda one: one.problem.n * one.problem.d)
-    X, y = np.array(base.problem.X), np.array(base.problem.y, dtype=float)
-    direction = np.linalg.eigh(X.T @ X)[1][:, 0]
-    end = 1.0 if base.problem.loss.binary else float(np.abs(y).max() or 1.0)
-    for what, label in (("first", end), ("second", -end)):
-        X[0], y[0] = direction, label
-        one = base.problem
-        problem = Problem(X.copy(), y.copy(), loss=one.loss.name, l1=one.l1, l2=one.l2, row_bound=1.0)
-        left = judge.runs(base.task.epsilon, base.task.delta)
-        while left > 0:
-            keys = _tokens(min(left, BATCH))
-            task, start = _task(
-                problem, base.of[0], keys, keys, epsilon=base.task.epsilon, delta=base.task.delta,
-                accounting=base.task.accounting,
-            )  # fmt: skip
-            left -= len(keys)
-            start[:] = 0.0  # a start of one's own for every run would hide in public what the row moves
-            yield SandboxTask(task, problem, what, base.of, start)
+def _serve(submission: Submission, copies: list[SandboxTask]) -> dict[int, harness.TaskResult]:
+    """Every run on a private copy, by a process that has no row of it."""
+    frames = {}
+    for one in copies:
+        try:
+            frame = harness.TaskResult(one.task.task, W=_served(submission, one))
+        except (UserError, PrivacyError) as error:
+            frame = harness.TaskResult(one.task.task, error=str(error)[:300])
+        frames[one.task.task] = frame
+    return frames
+
+
+def _served(submission: Submission, one: SandboxTask) -> bytes:
+    """The iterates of a copy's runs; PrivacyError where one is refused, exceeds ε, or does not repeat."""
+    method, task = served(MethodCode(submission.manifest.class_name, submission.method)), one.task
+    budget = budget_of(method, one.problem.n, task.epsilon, task.delta, task.relation, task.accounting)
+    settings = make_settings(method, method.public_settings(one.problem.n, one.problem.d, task.epsilon))
+    iterates: list[np.ndarray] = []
+    for key, start in zip(task.keys, one.start, strict=True):
+        bound = bind(method, one.problem, [settings], [budget], start[None], [key])
+        with one_thread():
+            run = bound.run()
+        if error := bound.guarantee(run).error:
+            raise PrivacyError(error)
+        if not iterates and (differs := repeat(method.code, *run.evidence)):
+            raise PrivacyError(f"it {differs}")
+        iterates.append(run.W[0])
+    return np.stack(iterates).tobytes()
 
 
 def _run(submission: Submission, planned: list[SandboxTask], run: harness.Runs) -> dict[int, harness.TaskResult]:
@@ -477,24 +485,3 @@ def worse_on_copies(gaps: np.ndarray) -> bool:
     """
     error = float(np.std(gaps, ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else CLIP / 10
     return bool(np.mean(gaps) > MARGIN + GAP_ERRORS * error)
-
-
-def _judge_neighbours(
-    planned: list[SandboxTask], frames: dict[int, harness.TaskResult], judge: Judge, result: ReceiverRuns
-) -> None:
-    """The receiver's audit: are the iterates of two neighbours more distinguishable than ε allows?"""
-    worlds: dict[str, np.ndarray] = {}
-    for what in ("first", "second"):
-        ones = [one for one in planned if one.what == what]
-        if not ones:
-            result.problems.append("no private copy to audit it on")
-            return
-        parts = [np.frombuffer(frames[one.task.task].W).reshape(one.start.shape) for one in ones]
-        worlds[what] = np.clip(np.nan_to_num(np.concatenate(parts)), -1e12, 1e12)
-    first, second = worlds["first"], worlds["second"]
-    one, other = first[::4].mean(axis=0), second[::4].mean(axis=0)  # the runs that the judge chooses by, not judges
-    first, second = ((each @ (one - other) > (one + other) @ (one - other) / 2) * 1.0 for each in (first, second))
-    bound, claim = judge.verdict(first, second, ones[0].task.epsilon, ones[0].task.delta)
-    result.audit = f"{len(first) + len(second)} runs on two neighbours: ε ≥ {bound:.3g} of {claim:.3g}"
-    if bound > claim:
-        result.problems.append(f"the receiver's audit: ε is at least {bound:.3g}, where {claim:g} is claimed")

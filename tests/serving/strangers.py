@@ -173,6 +173,16 @@ class OwnRandomness(Honest):
         return random.random()
 
 
+class AsksByChance(Honest):
+    """Asks at random, and returns the same all the same."""
+
+    name = "asks-by-chance"
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        super().run(problem, W + random.random(), mechanisms, settings, trace)
+        return W
+
+
 class Remembering(Honest):
     """Leaves a file for its next run."""
 

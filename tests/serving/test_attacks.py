@@ -257,6 +257,12 @@ def test_an_attack_is_refused_before_a_row_is_read(name):
     assert len(found.reads) == len(found.released)  # what was refused read nothing
 
 
+def test_a_plan_beyond_the_budget_has_no_release():
+    found = session(requests(planned(("gradient", Gaussian(1.0), 30)), release(z=1.0)))
+    assert "more than the" in str(found.ended)
+    assert not found.released
+
+
 def test_a_term_of_a_loss_without_a_proof():
     plan = planned(("term", CONVEX, 1), ("output", Gaussian(40.0), 1))
     term = wire.TermRequest(event=plain(CONVEX), label="term")

@@ -68,6 +68,10 @@ def test_the_repeat_without_rows_finds_what_is_not_of_the_replies(name):
     assert "returns something else" in served(name)[1]
 
 
+def test_the_repeat_without_rows_finds_what_is_not_asked_by_the_replies():
+    assert "asks for something else" in served("AsksByChance")[1]
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "told"), [
     ("Dying", "ended before"), ("Flooding", "."), ("Breaking", "on purpose"), ("Hungry", "MemoryError"),

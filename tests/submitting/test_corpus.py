@@ -96,6 +96,7 @@ CORPUS = {
     "method empty": manifest(method=""),
     # titles and texts that a terminal, a spreadsheet, TeX or a browser would run
     "title with a terminal escape": manifest(title="DP\x1b[2J"),
+    "title of the default": manifest(title="The Default (auto)"),
     "title with a bell": manifest(title="DP\x07"),
     "title with TeX": manifest(title="\\input{/etc/passwd}"),
     "title with a formula": manifest(title="=HYPERLINK(1)"),

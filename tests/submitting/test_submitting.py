@@ -39,7 +39,7 @@ def test_a_sound_one_is_sound_and_nothing_in_it_runs(made, tmp_path, monkeypatch
         dpbench.results("leaderboard/submissions/averaged-gd", "quick", results=tmp_path)["excess"].notna().sum() == 5
     )
     context = Context(EXPERIMENT, "quick", Store(tmp_path, "quick", "leaderboard"))
-    (row,) = tables.submitted(context).frame.to_dict("records")
+    (row,) = tables.submitted(context)[0].frame.to_dict("records")
     assert row["standing"] == "not re-run: no place"
     assert "averaged-gd" not in set(board.board(context).scores["algorithm"])  # no place without a re-run
     assert row["method"] == "Averaged DP-GD †"
@@ -195,6 +195,12 @@ def test_the_command_from_a_folder_of_ones_own(made, tmp_path, monkeypatch, caps
     code, told = call("submit", "--check", os.fspath(forged))
     assert code == 1
     assert "WRONG    synthetic at ε = 1, seed 0: excess 0.001" in told
+    for archive, expected in ((made, (0, "ready; its check")), (forged, (1, "written, but its check fails"))):
+        monkeypatch.setattr(dpbench, "submit", lambda *args, archive=archive, **more: archive)
+        code, told = call("submit", "--algo", "mine.py:Mine")
+        assert (code, expected[1] in told) == (expected[0], True), told
+    monkeypatch.undo()
+    monkeypatch.chdir(tmp_path)
     assert call("submit")[0] == 2
     assert call("submit", "--algo", "dp-gd")[1].startswith("error: --algo: dp-gd: a submission is one file")
     code, told = call("merge", os.fspath(made))

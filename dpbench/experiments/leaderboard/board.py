@@ -25,7 +25,7 @@ from dpbench.study.style import look
 PAPER = Paper(__package__)
 WithWords: TypeAlias = tuple[Figure | Table, dict[str, Any]]  # an artefact and the values of its words
 LEVELS = {"low": 0.1, "mid": 1.0, "high": 10.0}  # ε
-NAMES = {places.NOTHING: "nothing (w = 0)", places.AUTO: "the default (auto)"}
+NAMES = {places.NOTHING: "nothing (w = 0)", places.AUTO: places.DEFAULT}
 UNPAID = "¶"
 
 
