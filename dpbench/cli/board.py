@@ -23,6 +23,7 @@ from dpbench.cli.output import progress, say
 from dpbench.errors import UserError, counted
 
 PROFILE = profile("The profile whose problems or rows to use.")
+TRUSTED = flag("--trusted", help="With --rerun: it gets all rows, as another library's solver has to; read its code.")
 RERUN = flag("--rerun", help="Run it again in a sandbox; only then it gets a place on the board.")
 
 
@@ -69,6 +70,7 @@ def versions(**given: Any) -> None:
 @click.argument("archive")
 @flag("--replace", help="Replace an earlier submission of the same method.")
 @RERUN
+@TRUSTED
 @SECRET
 @RESULTS
 def merge(archive: str, **given: Any) -> None:
@@ -93,10 +95,13 @@ def merge(archive: str, **given: Any) -> None:
 @out("FILE", "The archive to write; NAME.dpbench.zip by default.")
 @option("--check", "archive", metavar="ARCHIVE", help="Check this archive; nothing in it is run.")
 @RERUN
+@TRUSTED
 @SECRET
 @JOBS
 @RESULTS
-def submit(algorithm: str | None, archive: str | None, rerun: bool, seed: str | None, **given: Any) -> int:
+def submit(
+    algorithm: str | None, archive: str | None, rerun: bool, trusted: bool, seed: str | None, **given: Any
+) -> int:
     """Make a submission to the leaderboard (run one method, audit it, write an archive), or check one.
 
     \b
@@ -111,8 +116,8 @@ def submit(algorithm: str | None, archive: str | None, rerun: bool, seed: str | 
     if (algorithm is None) == (archive is None):
         raise UserError("give either --algo FILE.py:CLASS or --check ARCHIVE")
     if archive is None:
-        if rerun or seed is not None:
-            raise UserError("--rerun and --secret go with --check")
+        if rerun or trusted or seed is not None:
+            raise UserError("--rerun, --trusted and --secret go with --check")
         assert algorithm is not None
         with progress() as report:
             path = dpbench.submit(algorithm, **given, progress=report, notify=say)
@@ -123,7 +128,7 @@ def submit(algorithm: str | None, archive: str | None, rerun: bool, seed: str | 
             return 1
         click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
         return 0
-    result = dpbench.check_submission(archive, rerun=rerun, seed=seed, notify=say)
+    result = dpbench.check_submission(archive, rerun=rerun, trusted=trusted, seed=seed, notify=say)
     manifest = result.submission.manifest
     rows = counted(len(result.submission.rows), "row")
     click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {rows}")

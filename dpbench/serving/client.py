@@ -19,6 +19,7 @@ import numpy as np
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, RunResult, batch_settings, make_settings, no_trace
+from dpbench.algorithms.library import LibrarySolver
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
@@ -341,8 +342,10 @@ def describe(reference: str) -> wire.Frame:
     if ".py:" in reference:
         named = algorithms.attribute(reference)
         if not (isinstance(named, type) and issubclass(named, Algorithm)):
-            return wire.NoMethod()
+            return wire.NoMethod(why="it is no class derived from dpbench.algorithms.base.Algorithm")
     method, fixed = algorithms.resolve(reference)
+    if isinstance(method, LibrarySolver):
+        return wire.NoMethod(why="it is another library's solver, which draws its own noise; run it as trusted code")
     return wire.DescribedMethod(
         name=method.name, title=method.title or method.name, relation=method.relation.value, either=method.either,
         private=method.private, accountings=list(method.accountings), paper_accounting=method.paper_accounting,

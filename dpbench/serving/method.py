@@ -26,7 +26,7 @@ NUMBER = int | float | None  # what a setting takes that takes "1"
 
 
 class NotAnAlgorithm(UserError):
-    """What was asked to be served is a function, or another object."""
+    """What was asked to be served is no method that releases through mechanisms."""
 
 
 class ServedMethod(Algorithm):
@@ -37,7 +37,7 @@ class ServedMethod(Algorithm):
     def __init__(self, code: process.MethodCode) -> None:
         told = process.ask(code, wire.DescribeMethod(reference=code.called), wire.DescribedMethod | wire.NoMethod)
         if isinstance(told, wire.NoMethod):
-            raise NotAnAlgorithm(f"{code.reference} is no class derived from dpbench.algorithms.base.Algorithm")
+            raise NotAnAlgorithm(f"{code.reference}: {told.why}")
         if not told.private:
             raise UserError(f"{told.name}: it is not private; what is served are methods that release through noise")
         if code.source and told.name in registry.names(plugins=False):

@@ -308,7 +308,9 @@ class DescribedMethod(Frame, frozen=True):
 
 
 class NoMethod(Frame, frozen=True):
-    """What was to be described is no class of a method."""
+    """What was to be described is no method that releases through mechanisms, and why."""
+
+    why: TEXT
 
 
 class RunMethod(Frame, frozen=True):

@@ -332,6 +332,7 @@ def check_submission(
     archive: str | os.PathLike[str],
     *,
     rerun: bool = False,
+    trusted: bool = False,
     seed: str | os.PathLike[str] | None = None,
     notify: Callable[[str], None] = silent,
 ) -> Report:
@@ -341,16 +342,20 @@ def check_submission(
         archive: the file.
         rerun: also run its code on every cell under new seeds, on private copies of problems without their rows, in a
             sandbox (bubblewrap); without one that works its report's `unchecked` says "not re-run".
+        trusted: with `rerun`, run it beside the rows of the copies: for another library's solver, which cannot be
+            served, and whose code the receiver has read.
         seed: the file with the private copies' secret, see `board_secret`; None draws one.
         notify: gets a line on what is being run.
 
     Raises:
         UserError: where the archive cannot be read.
     """
-    return check(archive, rerun=rerun_of(seed, notify) if rerun else None)
+    return check(archive, rerun=rerun_of(seed, notify, trusted) if rerun else None)
 
 
-def rerun_of(seed: str | os.PathLike[str] | None, notify: Callable[[str], None]) -> Callable[[Any], Any]:
+def rerun_of(
+    seed: str | os.PathLike[str] | None, notify: Callable[[str], None], trusted: bool = False
+) -> Callable[[Any], Any]:
     """What runs a submission again, on private copies by the secret of the file `seed`."""
     key = replaying.seed_of(seed)
-    return lambda submission: replaying.replay(submission, key, notify=notify)
+    return lambda submission: replaying.replay(submission, key, trusted=trusted, notify=notify)

@@ -191,6 +191,7 @@ def merge(
     results: str | os.PathLike[str] = "results",
     replace: bool = False,
     rerun: bool = False,
+    trusted: bool = False,
     seed: str | os.PathLike[str] | None = None,
     notify: Callable[[str], None] = silent,
 ) -> Path:
@@ -200,13 +201,13 @@ def merge(
         archive: the file.
         results: the folder of all results.
         replace: take the place of an earlier one.
-        rerun, seed: as of `check_submission`; without `rerun` it is listed as "not re-run" and has no place.
+        rerun, trusted, seed: as of `check_submission`; without `rerun` it is listed as "not re-run" and has no place.
         notify: gets a line on what is being done.
 
     Raises:
         UserError: for one that is not sound.
     """
-    folder = add(archive, results, replace=replace, rerun=checking.rerun_of(seed, notify) if rerun else None)
+    folder = add(archive, results, replace=replace, rerun=checking.rerun_of(seed, notify, trusted) if rerun else None)
     shipped.lay_out(results, notify)
     return folder
 

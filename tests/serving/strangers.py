@@ -11,6 +11,7 @@ import numpy as np
 
 import dpbench
 from dpbench.algorithms.base import Algorithm, BaseSettings, Count, Disclosure, Needs
+from dpbench.algorithms.library import LibrarySolver
 from dpbench.privacy.ledger import at_rho
 
 
@@ -311,6 +312,12 @@ class Loud(Honest):
 
 class Taken(Honest):
     name = "dp-gd"
+
+
+class Solver(LibrarySolver):
+    """Another library's, which draws its own noise."""
+
+    name = "their-solver"
 
 
 def learner(X, y, epsilon, rng):

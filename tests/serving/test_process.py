@@ -116,6 +116,7 @@ def test_a_file_s_text_is_read_once(tmp_path):
 
 @pytest.mark.parametrize(("name", "told"), [
     ("Loud", "not private"), ("Taken", "is taken"), ("learner", "no class derived"), ("Missing", "Missing"),
+    ("Solver", "draws its own noise; run it as trusted code"),
 ])  # fmt: skip
 def test_what_cannot_be_served_is_refused_in_one_line(name, told):
     with pytest.raises(UserError, match=told) as caught:

@@ -107,6 +107,14 @@ def test_what_reads_rows_or_noises_nothing_of_them_cannot_be_served(tmp_path, na
 
 
 @pytest.mark.thorough
+def test_a_method_that_is_trusted_gets_the_rows_of_the_copies_and_its_check_says_so(tmp_path):
+    path = archived(tmp_path, "peeks", **CHEATS["peeks"])  # as another library's solver would
+    found = checking.check(path, rerun=lambda one: replaying.replay(one, b"s" * 32, run=here, trusted=True))
+    assert found.placed
+    assert "foreign code, trusted, run by us" in found.checked[-1]
+
+
+@pytest.mark.thorough
 def test_an_optimum_that_was_looked_up_is_no_good_on_private_copies(tmp_path):
     np.save(tmp_path / "w.npy", build("synthetic").optimum().w)
     parts = {key: value.replace("{optimum}", str(tmp_path / "w.npy")) for key, value in CHEATS["lookup"].items()}
