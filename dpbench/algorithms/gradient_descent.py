@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
@@ -252,6 +252,7 @@ class AveragedGD(dp.Algorithm):
         step = settings.step or safe_step(problem, moved * math.sqrt(T / (2 * rho)), T, safety)
 
         W, mean, first = np.zeros_like(W), np.zeros_like(W), T // 2
+        released = np.zeros_like(W)  # mean of the tail's gradients, which tells how far descent has come
         slope: Callable[[dp.Array], dp.Array] = functools.partial(problem.bounded_gradient, bound=clip)
         moments: dp.Array | float = 0.0
         if settings.centred:
@@ -273,8 +274,21 @@ class AveragedGD(dp.Algorithm):
             # The mean of the tail, not the last iterate: noise of single steps averages out.
             if t >= first:
                 mean += (W - mean) / (t - first + 1)
+                released += (gradient - released) / (t - first + 1)
             trace(t + 1, mean if t >= first else W, passes=t + 1)
-        return dp.RunResult(mean, T=[T] * len(W))
+        tails = None
+        if problem.loss.outputs > 1:
+            tails = [TailGradient(one, moved * math.sqrt(T / (2 * rho)), step, T - first) for one in released]
+        return dp.RunResult(mean, T=[T] * len(W), evidence=tails)
+
+
+class TailGradient(NamedTuple):
+    """Of descent with steps `step`: the mean (d,) of the last `steps` gradients, each released with noise of `std`."""
+
+    mean: dp.Array
+    std: float
+    step: float
+    steps: int
 
 
 def _each(rho: float, T: int, settings: AveragedGD.Settings) -> float:

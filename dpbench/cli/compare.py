@@ -124,9 +124,9 @@ def _explain(comparison: Comparison, seeds: int) -> None:
     more = "" if len(comparison.rankings) > 1 else f" Settings: {comparison.ranking.rule}."
     tell(
         f"Scores are of {comparison.held:,} of {comparison.held + comparison.rows:,} rows, held out by position: "
-        f"exact, so not private. Means over {seeds} seed{'s' * (seeds > 1)} ± standard error, over seeds and over the "
-        f'draw of these rows; "=": within two standard errors of the best. Methods that count nothing of the data as '
-        f"public come first.{more}"
+        f"exact, so not private. Means over {seeds} seed{'s' * (seeds > 1)} ± the standard deviation of one fit's "
+        f'score on other such rows; "=": within two standard errors of the best. The recommended method is chosen on '
+        f"the other rows. Methods that count nothing of the data as public come first.{more}"
     )
     told: dict[str, list[str]] = {}
     for one in comparison.rankings:

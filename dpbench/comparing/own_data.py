@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -72,20 +72,22 @@ class Comparison:
         return counts_as_public(self.ranking.table)
 
     def scores(self, line: Ranked | Reference) -> dict[str, tuple[float, float]]:
-        """What a row of a ranking, or a reference, reached on the rows held out: name → (mean, standard error or NaN).
+        """What a row of a ranking, or a reference, reached on the rows held out: name → (mean, spread or NaN).
+
+        The spread is the standard deviation of one fit's score on other rows of the kind: noise, and the rows' draw.
 
         The log loss, accuracy and AUC of a binary target, and where a class has less than a tenth of the rows balanced
         accuracy, average precision of that class and expected calibration error; of numbers the RMSE, in the target's
         own unit, and R².
         """
         if self.task == "binary":
-            found = {"log loss": (line.mean, line.se), "accuracy": line.accuracy, "AUC": line.auc}
+            found = {"log loss": (line.mean, line.spread), "accuracy": line.accuracy, "AUC": line.auc}
             if self.rare < RARE:
                 found |= {"bal. acc.": line.balanced, "avg. prec.": line.precision, "calib. err.": line.calibration}
             return {name: one if isinstance(one, tuple) else (one, np.nan) for name, one in found.items()}
         rmse = (2 * line.mean) ** 0.5  # `mean` is of (y - z)²/2
-        spread = line.se / rmse if rmse else line.se
-        return {"RMSE": (rmse * self.unit, spread * self.unit), "R²": (line.gain, line.gain_se)}
+        spread = line.spread / rmse if rmse else line.spread
+        return {"RMSE": (rmse * self.unit, spread * self.unit), "R²": (line.gain, line.gain_spread)}
 
 
 def compare(
@@ -113,9 +115,10 @@ def compare(
 ) -> Comparison:
     """Judge every private method that fits on rows of your own that it has not seen.
 
-    Models are set against the majority class (or the mean), the start and the optimum without privacy; when none is
-    better than the first by two standard errors, the recommendation is not to use any. The scores are exact, so they
-    are not private, and nor is the choice made by them.
+    Models are set against the majority class (or the mean), the start and the optimum without privacy. A method is
+    chosen by folds of the rows in use, and scored on the rows held out; when it is not better there than the first by
+    two standard errors, the recommendation is not to use any. The scores are exact, so they are not private, and nor
+    is the choice made by them.
 
     Args:
         data: a csv, tsv or parquet file.
@@ -177,6 +180,7 @@ def compare(
         store = Store(results, "adhoc", results_of(dataset, results).name)
         files.private_folder(store.folder)  # its scores are exact
         trial = pilot.made(dataset, words, name, data) if table.X.shape[0] >= pilot.FROM else ""
+        inner = [] if trial else pilot.folds(dataset, words, name, data)
         problem = f"{dataset}:{words}"
 
         def run(todo: list[Job]) -> runner.RunSummary:
@@ -189,7 +193,17 @@ def compare(
 
                 if trial:
                     pilot.cut(entered, trial, each, store, run)
-                found.append(ranking.rank(entered, each, rule, references_of, store, run, timed))
+                ranked = ranking.rank(entered, each, rule, references_of, store, run, timed)
+                taking = {name: one for name, one in references_of.items() if name in set(ranked.table["algorithm"])}
+
+                def on(part: str, at: float, seeds: int, rule: str = rule, taking: dict[str, str] = taking) -> Any:
+                    part_of = ranking.field_of(part, at, rule, taking.values(), seeds, profile)
+                    return ranking.rank(part_of, at, rule, taking, store, run, False).table
+
+                parts = [(part, each, -(-seeds // len(inner))) for part in inner]
+                parts += [(trial, pilot.SHARE * each, seeds)] * bool(trial)
+                tables = [on(*one) for one in parts] if taking else []
+                found.append(replace(ranked, inner=ranking.nested(tables) if tables else None))
         lines = references(build(problem), datasets.load(dataset), table.classes)
     finally:
         if not cache:
@@ -197,7 +211,7 @@ def compare(
     baseline = lines[0].name
     first = found[0]
     snippet = ""
-    if first.best is not None and first.useful:
+    if first.best is not None and first.best.algorithm in first.useful:
         reference = first.references[first.best.algorithm]
         source = Source(os.fspath(data), target, schema)
         snippet = code.of(source, first.best, reference, loss=loss, weights=weights)

@@ -8,13 +8,14 @@ of a few candidates on the rows in use, which no ε covers: see `PRICE`. "privat
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import pandas as pd
+from scipy import stats
 
 from dpbench import algorithms, frames
 from dpbench.algorithms import rules
@@ -73,7 +74,7 @@ class Ranked(NamedTuple):
     counts_public: str | None
     beaten_by: int
     mean: float
-    se: float
+    spread: float
     accuracy: float
     auc: float
     balanced: float
@@ -81,6 +82,7 @@ class Ranked(NamedTuple):
     calibration: float
     gain: float
     gain_se: float
+    gain_spread: float
     seconds: float
 
 
@@ -88,8 +90,8 @@ class Ranked(NamedTuple):
 class Ranking:
     """table: one row per method, best first (see `board`). left_out: method → reason, cut by a pilot among them.
 
-    failed: method → error, of those with a defect (see `lost`). references: what `fit`
-    calls each method of the table.
+    failed: method → error, of those with a defect (see `lost`). references: what `fit` calls each method of the table.
+    inner: the methods' scores on parts of the rows in use (see `nested`), by which one is chosen; None: by the table.
     """
 
     epsilon: float
@@ -99,16 +101,21 @@ class Ranking:
     failed: dict[str, str]
     references: dict[str, str]
     tracebacks: list[str] = field(default_factory=list)
+    inner: pd.DataFrame | None = None
 
     @property
     def best(self) -> Ranked | None:
-        """The useful row with the lowest mean, first of those that count nothing of the data as public.
+        """The row of the method with the lowest inner mean, first of those that count nothing of the data as public.
 
-        The lowest of all if none is useful, None when none is finite.
+        Of the useful ones, if any is; all by `inner`, which has not seen the rows held out. None when none is finite.
         """
-        finite = self.table[self.table["mean"].lt(float("inf"))]
-        finite = finite[finite["algorithm"].isin(self.useful)] if self.useful else finite
-        return next(iter(frames.records(self.strictly_first(finite), Ranked)), None)
+        # The least of many scores on the rows held out would be low by luck: what is chosen by them has none left.
+        by = self.table if self.inner is None else self.inner
+        ended = self.table.loc[self.table["mean"].lt(float("inf")), "algorithm"]
+        finite = by[by["mean"].lt(float("inf")) & by["algorithm"].isin(ended)]
+        finite = finite[finite["algorithm"].isin(good)] if (good := useful(by)) else finite
+        first = self.strictly_first(finite.sort_values("mean", kind="stable"))["algorithm"].head(1)
+        return next(iter(frames.records(self.table[self.table["algorithm"].isin(first)], Ranked)), None)
 
     @property
     def lines(self) -> list[Ranked]:
@@ -226,6 +233,17 @@ def rank(
     return Ranking(epsilon, track, table, {**field_.left_out, **refused}, failed, references, tracebacks)
 
 
+def nested(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """The means of `board`'s scores over parts of the rows, of the methods that ended on every part."""
+    kept = ["mean", "gain", "loss_gain", "gain_se", "loss_gain_se"]
+    parts = pd.concat(tables).assign(**{name: lambda one, name=name: one[name] ** 2 for name in kept[3:]})
+    by = parts.groupby("algorithm", sort=False)
+    found = by[kept].mean()
+    found[kept[3:]] = np.sqrt(found[kept[3:]] / len(tables))  # of independent rows
+    found = found.assign(private=by["private"].all(), counts_public=by["counts_public"].first())
+    return found[by.size() == len(tables)].reset_index()
+
+
 def lost(rows: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
     """(method → error) of those that a ranking cannot have through their own fault, and of all others with no result.
 
@@ -268,8 +286,9 @@ def useful(table: pd.DataFrame) -> list[str]:
 def board(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per method, best first: its settings with the lowest mean objective on the rows in use, and scores.
 
-    `mean`: loss on the rows held out, `se` over seeds and over the draw of these rows; `gain`, `gain_se`: the same of
-    accuracy beyond the majority class, or of R²; `loss_gain`, `loss_gain_se`: of how far the loss is below that of the
+    `mean`: loss on the rows held out, `se` over seeds and over the draw of these rows, `spread` the same of one fit to
+    come, whose noise is not averaged over seeds; `gain`, `gain_se`, `gain_spread`: the same of accuracy beyond the
+    majority class, or of R²; `loss_gain`, `loss_gain_se`: of how far the loss is below that of the
     best constant answer. `accuracy`, `auc`, `excess` and those of `scores.RARE`: means. `rank` is by `mean`;
     `beaten_by` counts the methods that are better by more than two standard errors of the difference.
     """
@@ -303,17 +322,20 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
             counts_public=("counts_public", "first"),
         )
         table = table.reset_index()
-        for error, name in (("se", ""), ("gain_se", "gain_"), ("loss_gain_se", "loss_gain_")):
-            over_seeds = table[f"{name}sd"].fillna(0) / np.sqrt(table["seeds"])
+        for name in ("", "gain_", "loss_gain_"):
+            drawn, over_seeds = table[f"{name}drawn"].fillna(0), table[f"{name}sd"].fillna(0)
             # Two independent sources: the noise of training, and which rows were held out.
-            table[error] = np.hypot(over_seeds, table[f"{name}drawn"].fillna(0))
+            table[f"{name}se"] = np.hypot(over_seeds / np.sqrt(table["seeds"]), drawn)
+            # Few seeds say little of the noise: twice the spread covers 95 % of fits, as Student's t does.
+            few = stats.t.ppf(0.975, np.maximum(table["seeds"] - 1, 1)) / 1.96
+            table[f"{name}spread"] = np.hypot(over_seeds * few * np.sqrt(1 + 1 / table["seeds"]), drawn)
     # By the objective on the rows in use: held-out rows only judge, else their score would be optimistic.
     table = pick(table, ["algorithm"], "tuned_by").reset_index(drop=True)
     table["rank"] = table["mean"].rank(method="min").astype(int)
     table["beaten_by"] = beaten_by(table) if len(table) else []
-    columns = [*by, "mean", "se", "seeds", "accuracy", "auc", "balanced", "precision", "calibration", "gain",
-               "gain_se", "loss_gain", "loss_gain_se", "excess", "planned", "private", "counts_public", "rank",
-               "beaten_by"]  # fmt: skip
+    columns = [*by, "mean", "se", "spread", "seeds", "accuracy", "auc", "balanced", "precision", "calibration", "gain",
+               "gain_se", "gain_spread", "loss_gain", "loss_gain_se", "excess", "planned", "private", "counts_public",
+               "rank", "beaten_by"]  # fmt: skip
     return (
         table[columns].sort_values(["rank", "algorithm"], kind="stable").reset_index(drop=True).assign(seconds=np.nan)
     )
@@ -341,9 +363,10 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
     if best is None:
         yield f"Do not use any at ε = {found.epsilon:g}: no method ended with a finite loss."
         return
-    if not found.useful:
+    if best.algorithm not in found.useful:
+        what = f"{best.algorithm}, chosen on the other rows, is not" if found.useful else "none is"
         yield (
-            f"Do not use any of these at ε = {found.epsilon:g}: on the rows held out none is better than {baseline} by "
+            f"Do not use any of these at ε = {found.epsilon:g}: on the rows held out {what} better than {baseline} by "
             "two standard errors, neither in loss nor in accuracy. More rows or a larger ε would help; so would fewer "
             "columns."
         )
@@ -357,7 +380,7 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
     if best.counts_public:
         yield f"It takes {best.counts_public} from the data and counts that as public: its ε does not cover it."
     lowest = found.table.loc[found.table["algorithm"].isin(found.useful)].iloc[0]
-    if lowest["mean"] < best.mean:
+    if lowest["mean"] < best.mean and lowest["counts_public"]:
         yield (
             f"{lowest['algorithm']} has a lower loss ({lowest['mean']:.3g}), and counts {lowest['counts_public']} "
             "as public."
@@ -368,7 +391,12 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
             f"use its "
             "probabilities, or another threshold."
         )
-    if found.tied:
+    if best.beaten_by:
+        yield (
+            f"On the rows held out {lowest['algorithm']} is better by more than two standard errors; on the rows by "
+            "which the method was chosen it is not."
+        )
+    elif found.tied:
         yield f"As good within two standard errors: {', '.join(found.tied)}."
     first = found.table.iloc[found.table["accuracy"].fillna(0).argmax()]
     if first.accuracy > best.accuracy:

@@ -27,8 +27,8 @@ class Reference:
     precision: float = np.nan
     calibration: float = np.nan
     gain: float = 0.0
-    se: float = np.nan
-    gain_se: float = np.nan
+    spread: float = np.nan
+    gain_spread: float = np.nan
 
 
 def references(problem: Problem, data: Dataset, classes: tuple[str, str] | None) -> list[Reference]:

@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from dpbench.errors import Defect, PrivacyError, UserError
-from dpbench.own import inputs
+from dpbench.own import calibration, inputs
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.spec import FitPlan
 from dpbench.privacy.check import compose
@@ -33,7 +33,7 @@ class Fitted:
 
     Attributes:
         plan: what was carried out.
-        W: (models, d), one a row; of a loss of several outputs (outputs, d).
+        W: (models, d), one a row; of a loss of several outputs (outputs, d), see `calibration` for their length.
         bound: on the length of the rows, where it was found; None elsewhere.
         releases: as planned, or as said while it ran; of methods without a guarantee too.
         epsilon, checked_by: what they compose to by the second accountant.
@@ -118,6 +118,9 @@ def execute(
         epsilon = compose(parts, whole.epsilon, whole.delta, whole.relation)
     outputs = plan.problem.loss.outputs
     W = np.stack([run.W[0] for run, _, _ in runs]).reshape(plan.models * outputs, -1)
+    tails = runs[0][0].evidence
+    if spec.classes > 2 and plan.problem.loss.family == "softmax" and tails:
+        W *= calibration.factor(W, tails[0])
     seen = [{"objective": float(run.objective[0]), "seconds": run.seconds, "status": run.status[0],
              "epsilon_realised": said.realised, "columns": {name: value[0] for name, value in run.columns.items()}}
             for run, said, _ in runs]  # fmt: skip

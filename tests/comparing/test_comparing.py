@@ -89,7 +89,14 @@ def test_scores_are_of_rows_that_no_run_has_seen(call, csv, tmp_path):
     assert (found.rows, found.held) == (len(table.y), len(table.held_out[1]))
     assert found.rows + found.held == N
     assert not {tuple(row) for row in table.X} & {tuple(row) for row in table.held_out[0]}
-    problem = build(next((tmp_path / "cache" / "prepared").iterdir()).name.removesuffix("-v1"))
+    kept = sorted(one.name.removesuffix("-v1") for one in (tmp_path / "cache" / "prepared").iterdir())
+    name, *parts = sorted(kept, key=lambda one: "-fold" in one)
+    problem = build(name)
+    assert len(parts) == 3  # by which the method is chosen: the rows in use, and none that is held out
+    for part in map(load, parts):
+        both = {tuple(row) for row in np.vstack([part.X, part.held_out[0]])}
+        assert both == {tuple(row) for row in table.X}
+        assert not {tuple(row) for row in part.X} & {tuple(row) for row in part.held_out[0]}
     np.testing.assert_array_equal(problem.X, table.X)
     always, zero, optimum = references(problem, load(problem.name), table.classes)
     X, y = table.held_out
@@ -340,7 +347,7 @@ def test_an_interrupted_comparison_keeps_what_is_finished(call, csv, monkeypatch
     assert code == 0
     monkeypatch.setattr(executors, "execute", execute)
     assert call(*COMPARE)[1] == out
-    assert sum(done) + sum(again) == 3 * 4  # seeds × methods
+    assert sum(done) + sum(again) == (3 + 3) * 4  # seeds on all rows and one on each of three folds, × methods
 
 
 MISTAKES = [
@@ -455,16 +462,18 @@ def test_private_copies_are_for_their_owner_alone_and_can_be_forgotten(call, csv
     finally:
         os.umask(umask)
     assert code == 0, err
-    (copy,) = (tmp_path / "cache/prepared").glob("own-my-*")
+    copies = list((tmp_path / "cache/prepared").glob("own-my-*"))
+    (copy,) = (one for one in copies if "-fold" not in one.name)
+    assert len(copies) == 4
     (runs,) = (tmp_path / "results/adhoc").glob("compare-own-my-*")
     assert str(copy) in err
     assert "dpbench compare --data my.csv --forget removes them" in " ".join(err.split())
-    assert [place for place in (copy, runs) if place.stat().st_mode & 0o077] == []
-    assert [path for path in copy.iterdir() if path.stat().st_mode & 0o177] == []
+    assert [place for place in (*copies, runs) if place.stat().st_mode & 0o077] == []
+    assert [path for one in copies for path in one.iterdir() if path.stat().st_mode & 0o177] == []
     csv.unlink()
     code, out, _ = call("forget", "my.csv")
     assert (code, str(copy) in out, str(runs.relative_to(tmp_path)) in out) == (0, True, True)
-    assert not copy.exists()
+    assert not any(one.exists() for one in copies)
     assert not runs.exists()
     assert call("forget", "my.csv")[1] == "nothing is kept of my.csv\n"
 

@@ -1,6 +1,7 @@
 """What `compare` decides, each decision on made-up rows: which settings, which error, what is of use, what is cut."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 from dpbench.comparing import code, references
 from dpbench.comparing.own_data import Comparison
 from dpbench.comparing.pilot import CUT, ERRORS, cut, hopeless
-from dpbench.comparing.ranking import Field, Ranking, board, rank, useful
+from dpbench.comparing.ranking import Field, Ranking, board, nested, rank, recommendation, useful
 from dpbench.leaderboard.ranking import beaten_by
 from dpbench.problems import Problem
 from dpbench.run.job import make_job
@@ -46,6 +47,9 @@ def test_standard_errors_are_of_their_own_columns_over_seeds_and_over_the_draw()
     (line,) = board(spread).itertuples()
     assert line.se == pytest.approx(math.hypot(np.std([0, 2], ddof=1) / math.sqrt(2), 3.0))
     assert line.gain_se == pytest.approx(math.hypot(np.std([0, 4], ddof=1) / math.sqrt(2), 5.0))
+    assert line.spread == pytest.approx(
+        math.hypot(12.706 / 1.96 * np.std([0, 2], ddof=1) * math.sqrt(1.5), 3.0), rel=1e-3
+    )
 
 
 @pytest.mark.parametrize(("gain", "expected"), [(0.0, False), (1.5, False), (2.0, False), (2.01, True), (-3.0, False)])
@@ -80,10 +84,10 @@ def test_a_method_is_beaten_by_two_errors_of_the_difference():
 def ranking(*lines):
     """A ranking of (method, mean, gain, beaten by), the gains with an error of 1."""
     table = pd.DataFrame(lines, columns=["algorithm", "mean", "gain", "beaten_by"]).assign(
-        gain_se=1.0, loss_gain=-1.0, loss_gain_se=1.0, private=True, counts_public="", rank=1, settings="{}",
-        epsilon=1.0, delta=0.0, accounting="tight",
+        gain_se=1.0, gain_spread=1.0, loss_gain=-1.0, loss_gain_se=1.0, private=True, counts_public="", rank=1,
+        settings="{}", epsilon=1.0, delta=0.0, accounting="tight",
     )  # fmt: skip
-    table[["se", "accuracy", "auc", "balanced", "precision", "calibration", "seconds"]] = math.nan
+    table[["se", "spread", "accuracy", "auc", "balanced", "precision", "calibration", "seconds"]] = math.nan
     return Ranking(1.0, "default", table, {}, {}, {})
 
 
@@ -93,6 +97,26 @@ def test_the_best_is_the_first_useful_one_and_ties_are_useful_ones():
     assert found.tied == ["c"]
     assert ranking(("a", 0.1, 1.0, 0), ("b", 0.2, 1.0, 0)).best.algorithm == "a"
     assert ranking(("a", math.inf, 5.0, 0)).best is None
+
+
+def test_a_method_is_chosen_by_rows_that_it_is_not_scored_on():
+    """The least of many scores is low by luck: "b" has the least on the rows held out, "a" on the others."""
+    outer = ranking(("a", 0.3, 5.0, 0), ("b", 0.1, 5.0, 0))
+    parts = [ranking(("a", 0.1, 5.0, 0), ("b", 0.2, 5.0, 0), ("c", 0.0, 5.0, 0)).table,
+             ranking(("a", 0.3, 5.0, 0), ("b", 0.4, 5.0, 0)).table]  # fmt: skip
+    inner = nested(parts)
+    assert inner["algorithm"].tolist() == ["a", "b"]  # "c" did not end on every part
+    assert inner["mean"].tolist() == pytest.approx([0.2, 0.3])
+    assert inner["gain_se"].tolist() == pytest.approx([math.sqrt(0.5)] * 2)
+    assert replace(outer, inner=inner).best.algorithm == "a"
+    assert replace(outer, inner=inner).best.mean == 0.3  # its score is of the rows held out
+    assert outer.best.algorithm == "b"
+
+
+def test_a_chosen_method_that_does_not_beat_the_constant_answer_is_not_recommended():
+    outer = ranking(("a", 0.3, 1.0, 0), ("b", 0.1, 5.0, 0))
+    chosen = replace(outer, inner=ranking(("a", 0.1, 5.0, 0), ("b", 0.2, 5.0, 0)).table)
+    assert "chosen on the other rows" in " ".join(recommendation(chosen, "the mean"))
 
 
 def test_what_counts_nothing_of_the_data_as_public_comes_first():
@@ -122,7 +146,7 @@ def test_a_setting_that_failed_in_the_trial_is_not_judged_by_it():
 
 
 def test_a_regression_is_told_in_the_unit_of_its_target():
-    line = SimpleNamespace(mean=2.0, se=0.1, gain=0.7, gain_se=0.2)  # the loss is (y - z)²/2
+    line = SimpleNamespace(mean=2.0, spread=0.1, gain=0.7, gain_spread=0.2)  # the loss is (y - z)²/2
     told = Comparison.scores(SimpleNamespace(task="regression", unit=3.0), line)
     assert told == {"RMSE": (pytest.approx(6.0), pytest.approx(0.15)), "R²": (0.7, 0.2)}
 
