@@ -179,8 +179,9 @@ def compare(
             )
         store = Store(results, "adhoc", results_of(dataset, results).name)
         files.private_folder(store.folder)  # its scores are exact
-        trial = pilot.made(dataset, words, name, data) if table.X.shape[0] >= pilot.FROM else ""
-        inner = [] if trial else pilot.folds(dataset, words, name, data)
+        trial = table.X.shape[0] >= pilot.FROM
+        inner = (pilot.made if trial else pilot.folds)(dataset, words, name, data)
+        share, some = (pilot.SHARE, seeds) if trial else (1, -(-seeds // len(inner)))
         problem = f"{dataset}:{words}"
 
         def run(todo: list[Job]) -> runner.RunSummary:
@@ -190,20 +191,15 @@ def compare(
         for each in epsilons:
             for rule in tracks:
                 entered = ranking.field_of(problem, each, rule, references_of.values(), seeds, profile)
-
+                names, tables = list(entered.jobs), []
+                for part in inner:  # a method is chosen here, and judged on the rows held out
+                    there = ranking.field_of(part, share * each, rule, names, some, profile)
+                    tables.append(ranking.rank(there, each, rule, references_of, store, run, timed=False).table)
+                seen = ranking.nested(tables)
                 if trial:
-                    pilot.cut(entered, trial, each, store, run)
+                    pilot.cut(entered, seen, references_of)
                 ranked = ranking.rank(entered, each, rule, references_of, store, run, timed)
-                taking = {name: one for name, one in references_of.items() if name in set(ranked.table["algorithm"])}
-
-                def on(part: str, at: float, seeds: int, rule: str = rule, taking: dict[str, str] = taking) -> Any:
-                    part_of = ranking.field_of(part, at, rule, taking.values(), seeds, profile)
-                    return ranking.rank(part_of, at, rule, taking, store, run, False).table
-
-                parts = [(part, each, -(-seeds // len(inner))) for part in inner]
-                parts += [(trial, pilot.SHARE * each, seeds)] * bool(trial)
-                tables = [on(*one) for one in parts] if taking else []
-                found.append(replace(ranked, inner=ranking.nested(tables) if tables else None))
+                found.append(replace(ranked, inner=seen))
         lines = references(build(problem), datasets.load(dataset), table.classes)
     finally:
         if not cache:

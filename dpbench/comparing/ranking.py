@@ -235,7 +235,7 @@ def rank(
 
 def nested(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The means of `board`'s scores over parts of the rows, of the methods that ended on every part."""
-    kept = ["mean", "gain", "loss_gain", "gain_se", "loss_gain_se"]
+    kept = ["mean", "gain", "loss_gain", "se", "gain_se", "loss_gain_se"]
     parts = pd.concat(tables).assign(**{name: lambda one, name=name: one[name] ** 2 for name in kept[3:]})
     by = parts.groupby("algorithm", sort=False)
     found = by[kept].mean()
@@ -339,13 +339,6 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     return (
         table[columns].sort_values(["rank", "algorithm"], kind="stable").reset_index(drop=True).assign(seconds=np.nan)
     )
-
-
-def held_loss(rows: pd.DataFrame) -> tuple[float, float]:
-    """(mean, standard error) of the loss on the rows held out, over seeds and their draw; infinite if one diverged."""
-    loss = or_infinite(rows["held_loss"], rows).fillna(np.inf)
-    over_seeds = float(loss.std(ddof=1)) / len(rows) ** 0.5 if len(rows) > 1 and np.isfinite(loss).all() else 0.0
-    return float(loss.mean()), float(np.hypot(over_seeds, rows["held_loss_se"].fillna(0).mean()))
 
 
 def searched(values: Mapping[str, Any]) -> dict[str, list[Any]]:

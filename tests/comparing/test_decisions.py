@@ -72,8 +72,8 @@ def test_useful_is_more_than_two_standard_errors_above_the_constant_answer(gain,
     ],
 )
 def test_a_trial_cuts_what_is_ten_errors_of_the_difference_behind(best, other, cut):
-    scores = {("a", "{}"): best, ("b", "{}"): other}
-    assert hopeless(scores) == ({("b", "{}")} if cut else set())
+    scores = {"a": best, "b": other}
+    assert hopeless(scores) == ({"b"} if cut else set())
 
 
 def test_a_method_is_beaten_by_two_errors_of_the_difference():
@@ -126,23 +126,15 @@ def test_what_counts_nothing_of_the_data_as_public_comes_first():
     assert found.strictly_first(found.table)["algorithm"].tolist() == ["b", "c", "a"]
 
 
-def test_a_setting_that_failed_in_the_trial_is_not_judged_by_it():
-    """So few rows may not admit it; and what is judged is judged by all of its seeds."""
-
-    def jobs(T, epsilon=1.0):
-        return [make_job(problem="synthetic", algorithm="dp-gd", epsilon=epsilon, seed=seed, settings={"T": T})
-                for seed in (0, 1)]  # fmt: skip
-
-    def rows(T, losses, *statuses):
-        return [{"key": job.key, "held_loss": loss, "held_loss_se": 0.01, "status": status}
-                for job, loss, status in zip(jobs(T, 10.0), losses, statuses, strict=True)]  # fmt: skip
-
-    ended = [*rows(1, (0.1, 0.1), "done", "done"), *rows(2, (0.1, math.nan), "done", "refused"),
-             *rows(3, (9.0, 9.0), "done", "done"), *rows(4, (0.1, 0.1), "done", "diverged")]  # fmt: skip
-    entered = Field({"kept": jobs(1) + jobs(2) + jobs(3), "out": jobs(4)})
-    cut(entered, "synthetic", 1.0, SimpleNamespace(runs=lambda: pd.DataFrame(ended)), lambda todo: None)
-    assert entered.jobs == {"kept": jobs(1) + jobs(2)}
-    assert entered.left_out == {"out": CUT}
+def test_a_method_that_failed_in_the_trial_is_not_judged_by_it():
+    """So few rows may not admit it. The field has a method by its reference, the table by its name."""
+    trial = ranking(("good", 0.1, 5.0, 0), ("bad", 9.0, 5.0, 0)).table.assign(se=0.01)
+    entered = Field({"good": [1], "bad.py:Bad": [2], "failed": [3]})
+    cut(entered, trial, {"good": "good", "bad": "bad.py:Bad", "failed": "failed"})
+    assert entered.jobs == {"good": [1], "failed": [3]}
+    assert entered.left_out == {"bad.py:Bad": CUT}
+    cut(entered, trial.head(0), {})  # nothing ended there
+    assert entered.jobs == {"good": [1], "failed": [3]}
 
 
 def test_a_regression_is_told_in_the_unit_of_its_target():
