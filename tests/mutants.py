@@ -86,7 +86,7 @@ COMPARING = [
     Mutant("own/calibration.py", "float(tail.mean @ W.ravel()) + own, own", "float(tail.mean @ W.ravel()), own",
            "own/test_calibration.py::test_noise_that_is_in_the_gradients_and_in_the_iterates_is_taken_off",
            "noise that gradients and iterates share counts as slope"),
-    Mutant("own/calibration.py", "(rise + found) ** 2", "(rise - found) ** 2",
+    Mutant("own/calibration.py", "(rise + fall) ** 2", "(rise - fall) ** 2",
            "own/test_calibration.py::test_scores_are_multiplied_by_what_the_loss_along_them_asks_for[3.0]",
            "scores are multiplied the wrong way"),
     Mutant(RANKING, 'pick(table, ["algorithm"], "tuned_by")', 'pick(table, ["algorithm"], "mean")',

@@ -37,14 +37,14 @@ def made(dataset: str, words: str, name: str, source: str | os.PathLike[str]) ->
 def folds(dataset: str, words: str, name: str, source: str | os.PathLike[str]) -> list[str]:
     """Problems on the rows in use of kept data: of each a part of them, drawn by positions, is held out."""
     X, y, labels = _in_use(dataset)
-    fold, found = np.random.default_rng(FOLDS).permutation(len(y)) % FOLDS, []
+    fold, problems = np.random.default_rng(FOLDS).permutation(len(y)) % FOLDS, []
     for i in range(FOLDS):
         kept = datasets.keep(
             X[fold != i], y[fold != i], f"{name}-fold{i + 1}", f"fold {i + 1} of {FOLDS} of {dataset}",
             labels=labels, held_out=(X[fold == i], y[fold == i]), source=source,
         )  # fmt: skip
-        found.append(f"{kept}:{words}")
-    return found
+        problems.append(f"{kept}:{words}")
+    return problems
 
 
 def _in_use(dataset: str) -> tuple[np.ndarray, np.ndarray, Literal["binary", "real"]]:

@@ -238,10 +238,10 @@ def nested(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     kept = ["mean", "gain", "loss_gain", "se", "gain_se", "loss_gain_se"]
     parts = pd.concat(tables).assign(**{name: lambda one, name=name: one[name] ** 2 for name in kept[3:]})
     by = parts.groupby("algorithm", sort=False)
-    found = by[kept].mean()
-    found[kept[3:]] = np.sqrt(found[kept[3:]] / len(tables))  # of independent rows
-    found = found.assign(private=by["private"].all(), counts_public=by["counts_public"].first())
-    return found[by.size() == len(tables)].reset_index()
+    means = by[kept].mean()
+    means[kept[3:]] = np.sqrt(means[kept[3:]] / len(tables))  # the folds' rows are independent
+    means = means.assign(private=by["private"].all(), counts_public=by["counts_public"].first())
+    return means[by.size() == len(tables)].reset_index()
 
 
 def lost(rows: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
@@ -347,32 +347,32 @@ def searched(values: Mapping[str, Any]) -> dict[str, list[Any]]:
     return {name: found for name in tried[0] if len(set(found := [one[name] for one in tried])) > 1}
 
 
-def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Iterator[str]:
+def recommendation(ranked: Ranking, baseline: str, profile: str = "quick") -> Iterator[str]:
     """Sentences: which method, at which settings, and what is as good; or not to use any.
 
     baseline: what a useful model has to beat, in words.
     """
-    best = found.best
+    best = ranked.best
     if best is None:
-        yield f"Do not use any at ε = {found.epsilon:g}: no method ended with a finite loss."
+        yield f"Do not use any at ε = {ranked.epsilon:g}: no method ended with a finite loss."
         return
-    if best.algorithm not in found.useful:
-        what = f"{best.algorithm}, chosen on the other rows, is not" if found.useful else "none is"
+    if best.algorithm not in ranked.useful:
+        what = f"{best.algorithm}, chosen on the other rows, is not" if ranked.useful else "none is"
         yield (
-            f"Do not use any of these at ε = {found.epsilon:g}: on the rows held out {what} better than {baseline} by "
+            f"Do not use any of these at ε = {ranked.epsilon:g}: on the rows held out {what} better than {baseline} by "
             "two standard errors, neither in loss nor in accuracy. More rows or a larger ε would help; so would fewer "
             "columns."
         )
-        ranks = found.table[found.table["auc"] > 0.6]
+        ranks = ranked.table[ranked.table["auc"] > 0.6]
         if len(ranks):
             first = ranks.sort_values("auc").iloc[-1]
             yield f"{first.algorithm} ranks rows all the same (AUC {first.auc:.2f}): another threshold may serve."
         return
-    settings = found.settings_of(best, profile)
-    yield f"At ε = {found.epsilon:g} use {best.algorithm}" + (f" with {settings}." if settings else ".")
+    settings = ranked.settings_of(best, profile)
+    yield f"At ε = {ranked.epsilon:g} use {best.algorithm}" + (f" with {settings}." if settings else ".")
     if best.counts_public:
         yield f"It takes {best.counts_public} from the data and counts that as public: its ε does not cover it."
-    lowest = found.table.loc[found.table["algorithm"].isin(found.useful)].iloc[0]
+    lowest = ranked.table.loc[ranked.table["algorithm"].isin(ranked.useful)].iloc[0]
     if lowest["mean"] < best.mean and lowest["counts_public"]:
         yield (
             f"{lowest['algorithm']} has a lower loss ({lowest['mean']:.3g}), and counts {lowest['counts_public']} "
@@ -389,11 +389,11 @@ def recommendation(found: Ranking, baseline: str, profile: str = "quick") -> Ite
             f"On the rows held out {lowest['algorithm']} is better by more than two standard errors; on the rows by "
             "which the method was chosen it is not."
         )
-    elif found.tied:
-        yield f"As good within two standard errors: {', '.join(found.tied)}."
-    first = found.table.iloc[found.table["accuracy"].fillna(0).argmax()]
+    elif ranked.tied:
+        yield f"As good within two standard errors: {', '.join(ranked.tied)}."
+    first = ranked.table.iloc[ranked.table["accuracy"].fillna(0).argmax()]
     if first.accuracy > best.accuracy:
         yield f"Right most often: {first.algorithm}, on {100 * first.accuracy:.1f} % of the rows."
-    poor = [name for name in found.table["algorithm"] if name not in found.useful]
+    poor = [name for name in ranked.table["algorithm"] if name not in ranked.useful]
     if poor:
         yield f'These methods do not beat "{baseline}": {", ".join(poor)}.'

@@ -36,13 +36,13 @@ def factor(W: np.ndarray, tail: TailGradient) -> float:
     size = float((W * W).sum())
     if not size > 0:  # nothing was learnt
         return 1.0
-    found, own = slope(W, tail)
+    fall, own = slope(W, tail)
     # The same draws for every model: they stand for the integral of D, and hide nothing.
     z = np.random.default_rng(0).standard_normal((DRAWS, len(W))) * math.sqrt(size / W.size)
     start = _mean_score(1.0, z)
     rise = np.array([_mean_score(s, z) for s in FACTORS]) - start
-    variance = tail.std**2 * size / tail.steps + (BIAS * own) ** 2 + (SLOPE * found) ** 2 + (RISE * start) ** 2
-    cost = (rise + found) ** 2 / variance + ((np.log(FACTORS) - GUESS) / SPREAD) ** 2
+    variance = tail.std**2 * size / tail.steps + (BIAS * own) ** 2 + (SLOPE * fall) ** 2 + (RISE * start) ** 2
+    cost = (rise + fall) ** 2 / variance + ((np.log(FACTORS) - GUESS) / SPREAD) ** 2
     return float(FACTORS[np.argmin(cost)])
 
 

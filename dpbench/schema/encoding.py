@@ -491,10 +491,13 @@ def _part(dates: pandas.Series, part: str) -> np.ndarray:
 
 
 FINER = re.compile(r"([.,]\d{6})\d+")  # than a microsecond
+MONTHS = ("january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
+          "december")  # fmt: skip
+MONTH = {word: str(i) for i, name in enumerate(MONTHS, 1) for word in (name, name[:3])}
+PARTS = {"d": r"(?P<d>\d{1,2})", "m": r"(?P<m>\d{1,2}|[A-Za-z]{3,9})", "y": r"(?P<y>\d{4})"}
 WRITTEN = {
-    "dmy": re.compile(r"(?P<d>\d{1,2})[./ -](?P<m>\d{1,2})[./ -](?P<y>\d{4})(?P<time>[ T].*)?", re.ASCII),
-    "mdy": re.compile(r"(?P<m>\d{1,2})[./ -](?P<d>\d{1,2})[./ -](?P<y>\d{4})(?P<time>[ T].*)?", re.ASCII),
-    "ymd": re.compile(r"(?P<y>\d{4})[./ -](?P<m>\d{1,2})[./ -](?P<d>\d{1,2})(?P<time>[ T].*)?", re.ASCII),
+    order: re.compile("(?:[./ -]|, )".join(PARTS[part] for part in order) + r"(?P<time>[ T].*)?", re.ASCII)
+    for order in ("dmy", "mdy", "ymd")
 }
 
 
@@ -506,5 +509,6 @@ def _date(cell: Any, order: str | None) -> str | None:
     """
     text = cell.isoformat() if isinstance(cell, datetime.date) else cell.strip(BLANKS) if isinstance(cell, str) else ""
     if order is not None and (match := WRITTEN[order].fullmatch(text)):
-        text = f"{match['y']}-{match['m']:0>2}-{match['d']:0>2}{match['time'] or ''}"
+        month = MONTH.get(match["m"].lower(), match["m"])  # what is no month stays, and is no date
+        text = f"{match['y']}-{month:0>2}-{match['d']:0>2}{match['time'] or ''}"
     return FINER.sub(r"\1", text) if text.isascii() and text[:1].isdigit() else None

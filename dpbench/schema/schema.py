@@ -36,7 +36,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     categories: the values it may have, text, whole numbers or truth values; one column of 0 and 1 for each, all 0 for
     any other value. With ordered, one number from -1 (the first) to 1 (the last) instead.
     date: the parts to take of a date, of "year", "month", "day", "weekday", "hour"; years: the range of "year"; order:
-    "dmy", "mdy" or "ymd", how dates are written that are not 2020-12-31.
+    "dmy", "mdy" or "ymd", how dates are written that are not 2020-12-31; a month may be a word, 31-Dec-2020.
     drop: leave it out.
     missing: "middle": a missing or unreadable cell counts as the middle of the bounds, or as no category;
     "indicator": the same, and one more column says that it is missing; "drop": the row becomes a row of zeros, which

@@ -96,6 +96,12 @@ def test_the_order_of_dates_that_both_fit_is_named_to_be_decided():
     assert any('order = "dmy" or "mdy"' in line for line in remarks)
     american = both.assign(d=["1/22/2020", "3/4/2021", "5/6/2020"] * 5)
     assert schemas.draft(american, "y")[0].columns["d"].order == "mdy"
+    named = both.assign(d=["22-Jan-2020", "04-mar-2021", "6 May 2020"] * 5)
+    assert schemas.draft(named, "y")[0].columns["d"].order == "dmy"
+    assert (
+        schemas.draft(both.assign(d=["Jan 22, 2020", "March 4, 2021", "May 6, 2020"] * 5), "y")[0].columns["d"].order
+        == "mdy"
+    )
     iso = both.assign(d=["2020-01-22", "2021-03-04", "2020-05-06"] * 5)
     assert schemas.draft(iso, "y")[0].columns["d"].order is None
 

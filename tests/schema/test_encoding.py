@@ -98,3 +98,11 @@ def test_columns_that_are_not_those_of_the_schema_are_refused_before_a_row_is_re
 @pytest.mark.parametrize("cell", ["2020-03-01", " 2020-03-01", "2020-03-01\t", "\n 2020-03-01 ", "2020-03-01 \r\n"])
 def test_blanks_around_a_date_are_no_part_of_it(cell):
     assert [date_part(pd.Series([cell]), part)[0] for part in ("year", "month")] == [2020, 3]
+
+
+def test_a_month_may_be_an_english_word():
+    cells = pd.Series(
+        ["14-Mar-2020", "14 march 2020", "14/SEP/2020 10:00", "14-Foo-2020", "14-Marc-2020", "31-Feb-2020"]
+    )
+    np.testing.assert_array_equal(date_part(cells, "month", "dmy"), [3, 3, 9, np.nan, np.nan, np.nan])
+    assert np.isnan(date_part(cells, "month")).all()  # without an order dates are ISO's
