@@ -67,6 +67,7 @@ def of(source: Source, row: ranking.Ranked, reference: str, *, loss: str, weight
     """
     given = arguments(row, reference) | weights
     searched = given["algorithm"] == tracks.PRIVATE
+    # An estimator saves its model with a statement; `dpbench.fit` takes what no estimator does.
     if loss in ESTIMATORS and weights.keys() <= {"l2"} and not searched:
         return _by_estimator(source, given, ESTIMATORS[loss], weights)
     given |= {"loss": loss} if loss != "logistic" else {}
@@ -80,6 +81,7 @@ def _by_estimator(source: Source, given: dict[str, Any], estimator: str, weights
     settings = {name: value for name, value in given.items() if name not in named}
     words = [f"{given['epsilon']!r}", f"schema={source.file!r}", f"algorithm={given['algorithm']!r}"]
     words += [f"settings={settings!r}"] * bool(settings)
+    # Whatever an estimator would add of its own is switched off, or the code fits another model.
     words += [f"l2={weights.get('l2', 0.0)!r}", "row_bound=None"]  # as they were compared; the defaults are others
     return "\n".join(
         [

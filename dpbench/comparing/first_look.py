@@ -33,6 +33,7 @@ def draft_schema(
         raise UserError(f"out: {out} is there already; remove it or give another name")
     drafted, remarks = schemas.draft(parts(data, dialect := dialect_of(Path(data))), target, dialect)
     if out is not None:
+        # Half a schema would pass for a whole one.
         with replacing(Path(out)) as staged:
             os.chmod(staged, 0o600)  # it tells of the data until it is decided
             staged.write_text(drafted.toml(), encoding="utf-8")

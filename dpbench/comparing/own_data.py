@@ -155,6 +155,7 @@ def compare(
     if loss in UNFIT:
         raise UserError(f"loss: {loss} has no held-out score; compare takes logistic, squared or ramp")
     regularisers.make(**weights)
+    # All that needs no data is refused before minutes of reading.
     references_of = ranking.entering(extra)  # a name that is none is told before the data are read
     task = None if loss is None else "binary" if losses.get(loss).binary else "regression"
     how: dict[str, Any] = {"task": task, "holdout": holdout, "precision": precision, "progress": reading}
@@ -177,6 +178,7 @@ def compare(
                 f"prepared rows, kept for the next call and readable by you alone: {own.folder_of(dataset)}; "
                 f"dpbench compare --data {os.fspath(data)} --forget removes them"
             )
+        # Runs are kept apart from those of papers: their scores are of somebody's rows.
         store = Store(results, "adhoc", results_of(dataset, results).name)
         files.private_folder(store.folder)  # its scores are exact
         trial = table.X.shape[0] >= pilot.FROM
@@ -195,6 +197,7 @@ def compare(
                 for part in inner:  # a method is chosen here, and judged on the rows held out
                     there = ranking.field_of(part, share * each, rule, names, some, profile)
                     tables.append(ranking.rank(there, each, rule, references_of, store, run, timed=False).table)
+                # Methods that a trial shows to be hopeless are not run on all rows.
                 seen = ranking.nested(tables)
                 if trial:
                     pilot.cut(entered, seen, references_of)

@@ -27,6 +27,7 @@ CUT = f"cut: on a tenth of the rows (at {SHARE} ε) more than {ERRORS:g} standar
 def made(dataset: str, words: str, name: str, source: str | os.PathLike[str]) -> list[str]:
     """The problem of every tenth row in use of kept data, judged on the rows after them; source: the file."""
     X, y, labels = _in_use(dataset)
+    # A slice copies nothing, so a large table stays on the disk.
     held_out = X[1::SHARE], y[1::SHARE]  # none that the ranking is judged on
     recipe = f"every {SHARE}th row of {dataset}"
     kept = datasets.keep(X[::SHARE], y[::SHARE], f"{name}-tenth", recipe, labels=labels, held_out=held_out,

@@ -29,6 +29,7 @@ def forget(data: str | os.PathLike[str], *, results: str | os.PathLike[str] = "r
         UserError: a folder cannot be removed.
     """
     gone = []
+    # Folds and trials are copies of the file's rows as well, under the same source.
     for name in own.copies(data):
         gone.append(own.forget(name))
         scores = results_of(name, results)

@@ -217,6 +217,7 @@ def rank(
 
     timed: also measure the best settings of each, alone.
     """
+    # All methods' jobs at once, so that no worker waits for one method's last run.
     jobs = [job for group in field_.jobs.values() for job in group]
     tracebacks = [text for row in run(jobs).failures if (text := row.traceback)]
     rows = _rows(store, jobs)
@@ -236,6 +237,7 @@ def rank(
 def nested(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     """The means of `board`'s scores over parts of the rows, of the methods that ended on every part."""
     kept = ["mean", "gain", "loss_gain", "se", "gain_se", "loss_gain_se"]
+    # A method that ended on some parts only would be judged on easier ones.
     parts = pd.concat(tables).assign(**{name: lambda one, name=name: one[name] ** 2 for name in kept[3:]})
     by = parts.groupby("algorithm", sort=False)
     means = by[kept].mean()
@@ -329,7 +331,7 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
             # Few seeds say little of the noise: twice the spread covers 95 % of fits, as Student's t does.
             few = stats.t.ppf(0.975, np.maximum(table["seeds"] - 1, 1)) / 1.96
             table[f"{name}spread"] = np.hypot(over_seeds * few * np.sqrt(1 + 1 / table["seeds"]), drawn)
-    # By the objective on the rows in use: held-out rows only judge, else their score would be optimistic.
+    # Settings by the rows in use: by those held out the best of many would look too good.
     table = pick(table, ["algorithm"], "tuned_by").reset_index(drop=True)
     table["rank"] = table["mean"].rank(method="min").astype(int)
     table["beaten_by"] = beaten_by(table) if len(table) else []

@@ -76,6 +76,7 @@ def _optimum(problem: Problem) -> tuple[np.ndarray | None, str]:
     except NoOptimum:
         if not problem.convex or problem.l1:
             return None, ""
+    # Classes that a line separates have no minimum, and the smallest ridge gives them one.
     try:
         l2 = problem.l2 + 1 / (problem.n * problem.d)
         ridge = Problem(problem.X, problem.y, loss=problem.loss, l2=l2, row_bound=problem.row_bound)

@@ -147,6 +147,7 @@ def _arrays(
 ) -> tuple[Arrays, Arrays, int]:
     """((X, y) in use, (X, y) held out, how many rows are left out): one pass counts, one writes."""
     target, encoding = schema.target, encoding_of(schema, intercept=True)
+    # Positions decide what is held out, so both passes draw the same rows, and no cell has a say.
     draw, counts = np.random.default_rng(SPLIT), np.zeros(2, dtype=int)
     for part in parts(data, schema, lambda share: progress("first pass", share)):
         if target.name not in part.columns:
@@ -160,6 +161,7 @@ def _arrays(
         y, known = target_values(target, part[target.name])
         rows = encoding.rows(part, fitting=True) * (WITHIN if precision == "float32" else 1.0)
         y = y if target.classes is None else np.where(y == 1, 1.0, -1.0)
+        # A row of zeros has the score 0 by any model, so it would say nothing of a method.
         kept = known & rows.any(axis=1)
         left_out += int((~kept).sum())
         for i, which in enumerate((used & kept, ~used & kept)):

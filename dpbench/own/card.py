@@ -67,7 +67,10 @@ def card_of(name: str, model: Model, statement: Statement, holds: Sequence[str],
         "- Its weights contain noise. A single weight says little, and its sign may come from the noise.",
     ]
     if classifier:
-        text.append("- Its probabilities are not calibrated: noise and ridge move them to the middle. Use their order.")
+        how = "not calibrated: noise and ridge move them to the middle. Use their order"
+        if statement.mechanism == "dp-gd-average" and len(model.labels or ()) > 2:
+            how = "calibrated by what was released, with few rows or a small ε by a guess: check them before use"
+        text.append(f"- Its probabilities are {how}.")
         text.append("- Small groups are predicted worse, and privacy makes that worse still: measure it before use.")
     text += [
         "",

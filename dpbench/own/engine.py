@@ -91,11 +91,13 @@ def execute(
         PrivacyError: what was released does not keep the ε. Defect: it is not what was planned.
     """
     spec, bound, ledgers = plan.spec, None, []
+    # The bound comes first: all that follows takes it for public, as adaptive composition allows.
     if plan.bound is not None:
         found = row_bounds.release(X, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic)
         bound, ledgers = found.bound, [{"model": "all", **line} for line in found.ledger]
         X = row_bounds.shortened(X, unit / bound)
     runs, parts = [], list(plan.bound.parts if plan.bound else [])
+    # Models of one class against the rest run one after another; the plan has shared ε and δ among them.
     for i in range(plan.models):
         problem = _problem(
             plan, X, y if plan.models == 1 else np.where(y == i, 1.0, -1.0), seed=seed, check=check, owned=owned
@@ -110,6 +112,7 @@ def execute(
         runs.append((run, said, bound_run))
         ledgers += [{"model": i, **line} for line in run.mechanisms.ledger.summary()]
         parts.append((run.mechanisms.ledger.planned(0), said.planned, plan.each.delta))
+    # What ran is held against what was shown, so a method cannot release more than its plan says.
     releases = tuple(entry for composition, _, _ in parts for entry in composition)
     if plan.releases and not plan.flaw and releases != plan.releases:
         raise Defect(f"{plan.name}: it ran by another plan than the one that was shown")
@@ -148,6 +151,7 @@ def _run(plan: FitPlan, problem: Any, W: np.ndarray, key: str, seed: int | None)
     """One model's run; of a method that is not ours no text of an error, which may hold data."""
     release, withheld = seed is None and not plan.flaw, ""
     kind = row_bounds.mechanisms_of(plan.exact, seed)
+    # A sum's last digit depends on how threads split it, and a seeded fit is to be the same on any machine.
     with one_thread():
         try:
             bound = bind(plan.method, problem, [plan.asked], [plan.each], W, [key])

@@ -124,6 +124,7 @@ class _Private(BaseEstimator):
                 )
         if self.budget is not None and not isinstance(self.budget, DataBudget):
             raise ParameterError(f"budget must be a dpbench.DataBudget or None, got {self.budget!r}")
+        # A cell that cannot be read is no error yet: to raise before the charge would tell of it for nothing.
         X, y, schema, of_rows, wrong = self._read(X, y)
         plan, charge = self._plan(len(y), schema, positional=of_rows["positional"]), ""
         if self.budget is not None:  # before a cell is read: what a cell says must not decide whether it is paid for
@@ -148,6 +149,7 @@ class _Private(BaseEstimator):
         self.model_, self.statement_, self.releases_, self.epsilon_ = model, stated, releases, epsilon
         self.algorithm_, self.settings_, self.delta_ = stated.mechanism, stated.settings, stated.delta
         self.public_, self.arithmetic_, self.guarantee_ = stated.public, stated.arithmetic, stated.guarantee
+        # A seed that is known gives the noise away, so no ε holds.
         if model.spec.reproducible:
             self.guarantee_ = REPRODUCIBLE
         elif self.budget is not None:
@@ -180,6 +182,7 @@ class _Private(BaseEstimator):
                 )
             X, wrong = reading.array_of(self, X)
         y = reading.labels_of(y, len(X))
+        # Every estimator goes on by a schema, also where bounds and categories were given one by one.
         target, read = self._target(y)
         names = list(X.columns) if table else [f"x{i}" for i in range(X.shape[1])]
         schema = reading.schema_of(

@@ -211,6 +211,7 @@ def fit(
             raise UserError(f"X: shape {X.shape} found; give rows × columns")
         encoding, spec = None, Spec(n=int(X.shape[0]), d=int(X.shape[1]), loss=loss or "logistic", **fields)
     made = plan(spec)  # refuses what cannot be before a cell is read
+    # A refusal tells of the data, so a release repairs rows; a seeded run may refuse.
     check = bound == "check" or (bound is None and (seed is not None or bool(made.flaw)))
     if encoding is not None:
         X, y = rows_of(made, encoding, schema.target, X, y)

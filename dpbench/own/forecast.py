@@ -266,6 +266,7 @@ def one_world(number: int, frame: Simulation, tasks: Sequence[Task], rows: int) 
     world = frame.world(number, min(LARGEST, rows))
     measured = [scores_of(frame, world, best_of(frame, world)), scores_of(frame, world, guess_of(frame, world))]
     for algorithm, epsilon, n in tasks:
+        # The same rows for every method and n, so that differences are of the methods.
         few = world._replace(X=world.X[:n], y=world.y[:n])
         try:
             measured.append(fitted(frame, few, algorithm, epsilon, n, seed=seed_of(number, algorithm, epsilon, n)))

@@ -57,6 +57,7 @@ def problem_of(
     kind = losses.get(loss)
     labels: Labels = "binary" if kind.binary else "real"
     repair = bound == "rescale"
+    # A refusal that depends on a cell reveals it, so a release repairs each value by itself.
     prepare: Callable[[Any, Any, Labels], tuple[Any, np.ndarray]]
     if repair:
         # What is within the bound has numbers alone: one pass of `_then_bounded`, or of `on_grid`, sees to both.
@@ -199,6 +200,7 @@ def _kept_apart(
 
 def _shortened(X: Any, needed: tuple[str, float]) -> Any:
     """Finite rows X, scaled to within the bound."""
+    # The squares of what is kept have to be finite, or a norm would be infinite and the row zero.
     largest = np.sqrt(np.finfo(X.dtype).max) / X.shape[1]
     values = X.data if hasattr(X, "tocsr") else X
     if len(values) and not np.abs(values).max() <= largest:  # so that norms are finite

@@ -63,6 +63,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     features: list[str] = []
 
     def __post_init__(self) -> None:
+        # A file may be edited: whatever follows from the schema is computed, and not believed.
         bare = encoding_of(self.schema, intercept=self.intercept, positional=self.positional)
         k = len(self.labels or ())
         if any(getattr(self.spec, name) != value for name, value in of_encoding(bare, self.spec.n, k).items()):
@@ -233,6 +234,7 @@ def checked(model: Model, stated: Statement) -> list[str]:
     wrong = statements.checked(stated, word_of=stranger)
     if stated.mechanism.startswith(algorithms.SERVED):
         stranger = stated.mechanism  # nothing of its code is run to read a model
+    # A method of a plug-in cannot be planned again, as its code may be another by now.
     if model.spec.algorithm != stated.mechanism:
         raise DoesNotHold(f"it states {stated.mechanism}, and its model was fitted by {model.spec.algorithm}")
     if stranger is not None:
@@ -252,6 +254,7 @@ def checked(model: Model, stated: Statement) -> list[str]:
         return wrong
     if not plan.releases:
         return [*wrong, f"{stated.mechanism} makes releases of these kinds"]
+    # Calibrations of two machines differ in their last digits, counts and kinds never.
     if not alike(plan.releases, stated.composition):
         # The rules of another version may be others; that it is one is a word of the file.
         if stated.versions.get("dpbench") == __version__:

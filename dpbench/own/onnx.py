@@ -16,7 +16,8 @@ from dpbench import files
 from dpbench.errors import UserError, how_to_install
 from dpbench.own.model import Model, load
 from dpbench.own.statement import Statement
-from dpbench.schema.encoding import Categories, Missing, Numbers, spellings
+from dpbench.schema.cells import spellings
+from dpbench.schema.encoding import Categories, Missing, Numbers
 from dpbench.schema.schema import BLANKS
 
 OPSET, FORMAT_VERSION = 20, 9  # texts are compared with patterns from 20 on; the oldest file that it may stand in
@@ -100,6 +101,7 @@ class _Graph:
 def _encoded(made: _Graph, model: Model) -> list[str]:
     """The steps' blocks (rows, ·), not yet divided by the unit."""
     parts, known = [], ""
+    # The graph walks the encoding's own steps: a second reader of cells would differ somewhere.
     for step in model.encoding.steps:
         if isinstance(step, Numbers):
             names = ["X"] if model.positional else list(step.columns)

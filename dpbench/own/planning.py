@@ -80,6 +80,7 @@ def plan(
     given = {"share": share, "signal": signal}
     if like is not None and (clash := [name for name, value in given.items() if value]):
         raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
+    # Public rows are read by the schema too, so that a category means the same as in the fit.
     rows = None if like is None else worlds_of.rows_of(described, read_table(like, described), os.fspath(like))
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
     frame = Simulation(described, int(n), delta, dict(share or {}), signal, rows, seed, how)

@@ -42,6 +42,7 @@ def by_schema(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, Schema]:
     if twice:
         raise ParameterError(f"{twice[0]}: the schema says it; leave it out")
     schema.require_decided()
+    # The schema decides what is predicted; an estimator of the other kind would misread its target.
     kind = "classes" if hasattr(estimator, "classes") else "bounds"
     if getattr(schema.target, kind) is None:
         raise ParameterError(f"schema: its target has no {kind}, which {type(estimator).__name__} needs")

@@ -181,8 +181,12 @@ def plan(spec: Spec) -> FitPlan:
     delta = rules.delta(method) if spec.delta is None and spec.rule else spec.delta
     if spec.rule and method.accounting(accounting) == "pure":
         delta = 0.0  # (ε, 0) is (ε, δ) too
+    elif spec.rule and delta == 0:
+        others = [one for one in algorithms.names(plugins=False) if _pure(one)]
+        raise ParameterError(f'delta: {name} needs delta > 0; at 0 take "auto", or one of {", ".join(others)}')
     whole = budget_of(method, spec.n, spec.epsilon, delta, spec.relation, accounting)
 
+    # The split below tries several budgets, and each accountant's search takes tens of milliseconds.
     @cache
     def at(epsilon: float, delta: float) -> OneModel:
         """Each model, where all may spend (ε, δ)."""
@@ -207,6 +211,7 @@ def plan(spec: Spec) -> FitPlan:
         lambda *left: [(at(*left).releases, left[1])] * models,
     )  # fmt: skip
     problem, settings, asked, each, one, exact, flaw = at(*(whole.epsilon, whole.delta) if split is None else split[1:])
+    # `dpbench.fit` may run a method without a guarantee, and says so; an estimator has no place for one.
     if flaw and spec.rule:
         raise UserError(f"settings: so set, {name} keeps no ε ({flaw}); dpbench.fit runs it, and says so")
     epsilon = math.nan
@@ -222,6 +227,12 @@ def plan(spec: Spec) -> FitPlan:
         exact=exact, flaw=flaw,
         foreign=None if stranger is None else algorithms.resolve(stranger)[0].name,
     )  # fmt: skip
+
+
+def _pure(name: str) -> bool:
+    """Whether a method has (ε, 0)."""
+    method, _ = algorithms.resolve(name)
+    return method.private and method.accounting(rules.accounting(method)) == "pure"
 
 
 def of_encoding(encoding: Encoding, rows: int, classes: int) -> dict[str, Any]:
@@ -267,6 +278,7 @@ def _declared(spec: Spec, loss: Any, d: int, method: Algorithm | None, settings:
     if spec.class_weights is not None:
         most = max(spec.class_weights)  # all of the objective is divided by it
         kind = losses.Weighted(kind, tuple(one / most for one in spec.class_weights))
+    # Asked with the completed settings: dp-cd and dp-gcd have a bound with the public scales alone.
     norm, bound = (method.row_bound(kind, settings) if method else None) or ("l2", math.inf if method else 1.0)
     ridged = kind.name != "squared" and (method is None or "l2" in method.needs.regularisers)
     # Classes that a line separates have no optimum without a ridge.
@@ -285,6 +297,7 @@ def _problem(spec: Spec) -> tuple[str, Any, int, int]:
         name = _chosen(spec, loss, d, delta)
     if not spec.trusted and not name.startswith(algorithms.SERVED) and algorithms.not_ours(name, {}) is not None:
         name = algorithms.SERVED + name
+    # One softmax model moves by √2 for a row, k models by √k times as much as one.
     if k <= 2 or not algorithms.resolve(name)[0].needs.missing_for(losses.get(loss)):
         return name, loss, d, 1
     if spec.class_weights is not None:
@@ -308,6 +321,7 @@ def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, w
     why = "it has none at all" if flaw else method.inexact(problem.loss, whole.relation, settings)
     if not why and not math.isfinite(problem.row_bound):
         why = "it declares no bound on the rows, which a grid of integers needs"
+    # Who asked for bytes is told which methods have them; without the word the fit is in real arithmetic.
     if spec.arithmetic == "bytes" and why:
         others = [algorithms.resolve(name)[0] for name in algorithms.names(plugins=False)]
         able = [

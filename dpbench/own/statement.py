@@ -129,6 +129,7 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
         )
     if not statement.releases:
         raise DoesNotHold("it lists no release: a model that nothing was released for used the data some other way")
+    # The ε of the file is not believed: its releases compose to one, by the second accountant.
     result = spent(statement.composition, statement.delta, Relation(statement.relation))
     if not at_most(result.epsilon, statement.epsilon):
         raise DoesNotHold(

@@ -247,6 +247,7 @@ def _classes(
             start = start + np.log(shares / np.maximum(_softmax(steep + start[:, None], axis=0).mean(axis=1), 1e-9))
         return start
 
+    # The AUC rises with the steepness, so bisection finds the one that was drawn.
     low, high = 0.0, 64.0
     for _ in range(12):
         steepness = (low + high) / 2

@@ -22,17 +22,8 @@ import numpy as np
 
 from dpbench.errors import DataError, UserError, nearest
 from dpbench.frames import RowNumbers
-from dpbench.schema.encoding import (
-    TRUTH,
-    Notation,
-    check_columns,
-    codes,
-    date_part,
-    encoding_of,
-    notation_of,
-    numbers,
-    target_values,
-)
+from dpbench.schema.cells import TRUTH, Notation, codes, date_part, numbers
+from dpbench.schema.encoding import check_columns, encoding_of, notation_of, target_values
 from dpbench.schema.schema import BLANKS, MANY, Column, Label, Missing, Schema, Target, alike, word
 from dpbench.schema.tables import Dialect, default_separator, kind_of, one_message, opened_text
 
@@ -68,6 +59,7 @@ def draft(
     columns: dict[str, Column] = {}
     same: dict[bytes, str] = {}  # as an earlier column
     for name, look in looks.items():
+        # Of equal columns one is enough: a second adds to the rows' length, and so to the noise.
         twin = same.setdefault(look.digest, name)
         if name == target:
             continue
@@ -240,6 +232,7 @@ def _notation(texts: list[str]) -> Notation:
     ends = [Counter((one or "").strip(BLANKS) for one in side) for side in zip(*around, strict=True)]
     # The most frequent sign; cells without it are numbers of the same notation.
     prefix, suffix = (next((text for text, _ in end.most_common() if text), "") for end in ends)
+    # "1,234" and "1.234" read in two ways: the one that reads most cells is proposed, to be decided.
     tried = [Notation(prefix, suffix, *marks) for marks in MARKS]
     counts = [int((~np.isnan(numbers(texts, one))).sum()) for one in tried]
     best = max(range(len(tried)), key=counts.__getitem__)
@@ -250,6 +243,7 @@ def _order(texts: list[str]) -> str | None:
     """The order of day, month and year in which most of the texts are dates; None of ISO dates, and of none."""
     if not texts:
         return None
+    # ISO first: it is the only one that needs no word in the schema.
     counts = {order: int((~np.isnan(date_part(texts, "year", order))).sum()) for order in (None, "dmy", "mdy", "ymd")}
     return max(counts, key=counts.__getitem__)
 
@@ -267,6 +261,7 @@ def _column(name: str, look: _Look, remarks: list[str]) -> Column:
         return _dropped(f"{name}: lists or structures, of whose parts columns can be made", remarks)
     if not look.labels:
         return _dropped(f"{name}: empty", remarks)
+    # An identifier tells rows apart and nothing else, so a model could only learn rows by heart.
     if look.row_numbers.are:
         return _dropped(f"{name}: a row number or identifier", remarks)
     if len(look.labels) == 1 and not look.gaps:

@@ -139,6 +139,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     decide: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        # A target among the columns would be predicted by itself.
         if self.target.name in self.columns:
             raise ValueError(f"columns.{self.target.name} is the target; leave it out of the columns")
         if all(column.drop for column in self.columns.values()):
@@ -216,6 +217,7 @@ def check_notation(one: Column | Target) -> None:
     for name in OF_NUMBERS:
         if getattr(one, name) not in ("", ".") and one.bounds is None:
             raise ValueError(f"{name} is for numbers, which have bounds")
+    # "1,234" would have two values.
     if one.thousands == one.decimal:
         raise ValueError(f'thousands and decimal are both "{one.decimal}"; give another of the two')
 

@@ -2,7 +2,7 @@
 
 A reader that finds types looks at all rows: where one row holds a word, "01" stays "01" in all others, and where none
 does it becomes 1. So one row would change how the others are read, and no ε covers that. Here the cells of categories,
-dates and classes stay text. Only columns of numbers are typed by pandas, and `encoding.number` reads each text that
+dates and classes stay text. Only columns of numbers are typed by pandas, and `cells.number` reads each text that
 pandas takes for a number as pandas does, so these columns may be typed either way. Separator, decimal mark and encoding
 are the schema's.
 
@@ -31,7 +31,8 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpbench.errors import DataError, UserError, reason
-from dpbench.schema.encoding import Notation, check_names, encoding_of, notation_of
+from dpbench.schema.cells import Notation
+from dpbench.schema.encoding import check_names, encoding_of, notation_of
 from dpbench.schema.schema import Column, Schema, Target, load
 
 if TYPE_CHECKING:
@@ -150,8 +151,10 @@ def _text(path: Path, how: Schema | Dialect | None, progress: Callable[[float], 
     if isinstance(how, Schema):
         kept = _columns(path, how, names)
         texts, decimal = _texts(how, kept)
+    # Text stays text: a type that pandas finds depends on every row of the file.
     dtype = {names.index(name): str for name in texts}
     given: dict[str, Any] = {"low_memory": False}
+    # Faster parsers of pandas round the last digit another way than Python.
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # since then the default, and no other is left
         given["float_precision"] = "round_trip"  # as Python's float reads a text
     with one_message(path), opened_text(path, encoding) as (text, share):
@@ -235,6 +238,7 @@ class _Framed:
         if '"' in signs:
             codes = np.frombuffer(signs.encode("utf-32-le", "surrogatepass"), np.uint32)
             places = 1 + np.flatnonzero(codes[1:-1] == QUOTE)  # each with a sign before and behind it
+            # Counted over the whole file: where a row leaves a quote open, the count is odd at the end.
             opens = (self._quotes + np.arange(len(places))) % 2 == 0
             beside = codes[np.where(opens, places - 1, places + 1)]
             self._quotes += len(places)

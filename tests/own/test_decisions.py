@@ -162,3 +162,15 @@ def test_no_fit_writes_to_what_it_is_given(how):
     before = rows.copy()
     dpbench.fit(rows, np.where(y, 1.0, -1.0), algorithm="dp-gd", epsilon=1.0)
     np.testing.assert_array_equal(rows, before)
+
+
+def test_at_delta_0_several_classes_work_or_the_message_names_methods_that_do():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = np.digitize(X[:, 0], [-0.3, 0.3])
+    of = {"bounds": (-1, 1), "classes": [0, 1, 2]}
+    assert "δ = 0" in PrivateClassifier(1.0, 0.0, **of).fit(X, y).guarantee_
+    with pytest.raises(ValueError, match="delta: dp-gd needs delta > 0; at 0 take") as error:
+        PrivateClassifier(1.0, 0.0, algorithm="dp-gd", **of).fit(X, y)
+    for name in str(error.value).partition("one of ")[2].split(", "):
+        assert "δ = 0" in PrivateClassifier(1.0, 0.0, algorithm=name, **of).fit(X, y).guarantee_

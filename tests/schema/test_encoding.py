@@ -9,7 +9,8 @@ import pytest
 
 from dpbench.errors import UserError
 from dpbench.schema import Column, Schema, Target
-from dpbench.schema.encoding import FRAME, Numbers, codes, date_part, encoding_of, numbers, target_values
+from dpbench.schema.cells import codes, date_part, numbers
+from dpbench.schema.encoding import FRAME, Numbers, encoding_of, target_values
 from tests.schema.test_schema import CLASSES, Untold, made
 
 NUMBER = Target(name="y", bounds=(0, 10))

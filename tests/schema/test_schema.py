@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from dpbench import schema as schemas
 from dpbench.errors import DataError, UserError
 from dpbench.schema import Column, Schema, Target
-from dpbench.schema.encoding import date_part, encoding_of, target_values
+from dpbench.schema.cells import date_part
+from dpbench.schema.encoding import encoding_of, target_values
 
 CLASSES = Target(name="y", classes=("no", "yes"))
 

@@ -13,7 +13,8 @@ import pytest
 
 from dpbench.errors import DataError, UserError
 from dpbench.schema import Column, Schema, Target, read_table, tables
-from dpbench.schema.encoding import encoding_of, numbers, target_values
+from dpbench.schema.cells import numbers
+from dpbench.schema.encoding import encoding_of, target_values
 
 KINDS = {
     "number": Column(bounds=(0, 1e18)),
