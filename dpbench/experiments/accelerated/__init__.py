@@ -134,6 +134,10 @@ def error_curves(context: Context, name: str) -> WithWords:
     def panel(axis: Any, key: Any) -> None:
         axis.set(yscale="log", xlim=(-20, 1030), xticks=[0, 500, 1000], ylim=(low, 50))
         axis.tick_params(labelleft=key["algorithm"] == GD)
+        for one in printed_ends(context):
+            if (one["algorithm"], one["c"], one["m"] == N) == (key["algorithm"], key["c"], name == "fig3"):
+                colour = dict(zip(TS, (SKY, GREEN, ORANGE, RED), strict=True))[one["T_asked"]]
+                axis.plot(one["T_asked"], float(one["published"]), "x", color=colour, zorder=5, label="published end")
 
     over = [{"algorithm": algorithm, "c": c} for c in CS for algorithm in ALGORITHMS]
     page = drawn_lines(

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, WithWords, run_seconds
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, WithWords, processors, run_seconds
 from dpbench.experiments.second_order.run_times import PUBLISHED, THEIR_COST, Timed, an_iteration, cells, rows_under
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Record, Table, Words
@@ -69,7 +69,8 @@ def on_the_way(context: Context, name: str, x: str) -> WithWords:
     if x == "seconds":
         curves = curves.reindex(columns=["problem", "epsilon", "algorithm", "iteration", x, "mean", "se", "seeds"])
     return page.figure("", curves, legend=2 if x == "seconds" else 3), {
-        "seeds": span(curves["seeds"]), "repeats": repeats, "guessed": told}  # fmt: skip
+        "seeds": span(curves["seeds"]), "repeats": repeats, "guessed": told,
+        "processors": processors(context, name)}  # fmt: skip
 
 
 def traced(context: Context, artefact: str) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -137,6 +138,9 @@ def fig1(context: Context) -> WithWords:
                 continue
             shown = line[line["seconds"] <= last] if title == titles[0] else line
             curve(axis, shown, "seconds", look(name), markevery=max(1, len(shown) // 8))
+            if name in READ_OFF and name != "dp-gd":
+                end = shown["seconds"].iloc[-1]
+                axis.plot(end, READ_OFF[name], "x", color=look(name).colour, label="end of the published curve")
         axis.set(yscale="log", ylabel="excess loss")
         if title == titles[0]:
             axis.set_xlim(left=0)
@@ -160,6 +164,7 @@ def fig1(context: Context) -> WithWords:
     return page.figure("", curves.drop(columns=["sd"], errors="ignore"), legend=2), {
         "seeds": span(curves["seeds"]),
         "clock": clock,
+        "processors": processors(context, "fig1"),
         "last": PAPER.phrases["last"].format(ends=", ".join(at_end)) if at_end else "",
         "iteration": "" if np.isnan([ours, ours_newton]).any() else PAPER.phrases["iteration"].format_map(milliseconds),
         "found": bool(order),

@@ -12,6 +12,7 @@ from dpbench.run import outcomes
 from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, select
 from dpbench.study.paper import Paper
+from dpbench.study.style import problem_title
 from dpbench.study.tuning import best
 
 NEWTON = "dp-newton-hess-clip"
@@ -68,6 +69,16 @@ def run_seconds(
     nearest = timed[gaps <= gaps.min() + 1e-12]
     exact = bool(gaps.min() < 1e-12 and same.any())
     return (nearest["seconds"] * (T / nearest["T"])).to_numpy(dtype=float), exact
+
+
+def processors(context: Context, artefact: str) -> str:
+    """On which processors the seconds of an artefact were measured, and for which data sets two are mixed."""
+    timed = select(context.runs, problem=context.problems(artefact)).query("timed > 0")
+    named = timed["environment"].fillna("").str.extract(r"; ([^;]*CPUs)", expand=False).fillna("not recorded")
+    several = named.groupby(timed["problem"]).nunique() > 1
+    mixed = [problem_title(str(problem)) for problem in several.index[several]]
+    told = " and ".join(sorted(named.unique())) or "none, as no run is timed"
+    return told + (f", mixed on {', '.join(mixed)}" if mixed else "")
 
 
 def _rates(settings: str) -> dict[str, float]:

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench import datasets, frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, WithWords, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, WithWords, processors, tuned
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
 from dpbench.run.row import setting
@@ -223,7 +223,7 @@ def run_time_ratios(context: Context, name: str) -> WithWords:
     header = ["data set", "", *[f"ε = {e:g}" for e in epsilons], "min s", "max s"]
     ratio = select(table, rule=PUBLISHED.name)["ratio"].dropna()
     return Table(pd.DataFrame(rows, columns=header), "", table, gaps), {
-        "cap": CAP, "longer_cap": LONGER_CAP, "found": bool(len(ratio)),
+        "cap": CAP, "longer_cap": LONGER_CAP, "processors": processors(context, name), "found": bool(len(ratio)),
         **({"least": ratio.min(), "most": ratio.max()} if len(ratio) else {}),
     }  # fmt: skip
 
