@@ -370,3 +370,13 @@ def test_what_is_next_to_nothing_beside_the_others_needs_no_fine_grid():
     assert alone <= both <= (alone + 1 / 3e6) * (1 + 1e-4)
     deviations = [verify._deviation(release) for release, _ in (*large, *little)]
     assert verify._total((*large, *little), deviations) / verify._grid((*large, *little), deviations) < 200
+
+
+@pytest.mark.parametrize("delta", [0.02, 0.1, 0.3])
+def test_behind_a_test_that_tells_nothing_a_draw_costs_what_randomised_response_does(delta):
+    """δ(ε) = (e^{ε₀} - e^ε)/(1 + e^{ε₀}) of two outcomes whose odds are e^{ε₀} (Kairouz, Oh and Viswanath 2015)."""
+    release, odds = DrawAfterTest(1e-7, 0.5, 1e-12, 1e-12), math.exp(2 * 0.5)
+    expected = math.log(odds - delta * (1 + odds))
+    assert spent([CountedRelease(release, 1, "model")], delta, Relation.REPLACE_ONE).epsilon == pytest.approx(
+        max(expected, 0.0), abs=1e-5
+    )
