@@ -50,6 +50,14 @@ def test_a_sound_one_is_sound_and_nothing_in_it_runs(made, tmp_path, monkeypatch
     dpbench.merge(made, results=tmp_path, replace=True)
 
 
+def test_what_could_not_be_looked_at_is_said_to_be_unchecked(made, monkeypatch):
+    monkeypatch.setattr(checking.datasets, "available", lambda name: False)
+    report = checking.check(made)
+    problems = sorted({row.problem for row in report.submission.rows})
+    (line,) = [line for line in report.unchecked if "not fetched" in line]
+    assert line.startswith(f"data, and F(w) - F*, of {', '.join(problems)}: ")
+
+
 def test_a_slow_method_may_name_its_problems(tmp_path):
     def only(*problems):
         by = {"author": "Zoë O’Neil", "licence": "Apache-2.0"}
