@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbench.problems import losses
-from dpbench.problems.scores import calibration_error, constant, held_out_scores
+from dpbench.problems.scores import calibration_error, constant, held_out_scores, rare_scores
 
 
 def test_scores_of_a_rare_class_by_their_definitions():
@@ -22,6 +22,14 @@ def test_scores_of_a_rare_class_by_their_definitions():
     assert found["held_loss_gain"] == pytest.approx(log_loss(y > 0, np.full(4000, 0.025)) - log_loss(y > 0, p))
     flipped = held_out_scores(loss, -X, -y, w[None], w, -mean)  # the rarer class, whatever its sign
     assert flipped["held_precision"][0] == pytest.approx(found["held_precision"])
+
+
+def test_of_two_classes_of_one_size_the_precision_is_that_of_the_positive_one():
+    from sklearn.metrics import average_precision_score
+
+    z, y = np.array([3.0, 2.0, 1.0, 0.0]), np.array([1.0, -1.0, -1.0, 1.0])
+    precision = rare_scores(losses.get("logistic"), z, y)["held_precision"]
+    assert precision == average_precision_score(y > 0, z) != average_precision_score(y < 0, -z)
 
 
 def test_the_calibration_error_is_zero_where_probabilities_are_true_and_their_distance_where_not():
