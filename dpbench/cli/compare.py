@@ -8,7 +8,7 @@ import click
 
 import dpbench
 from dpbench.cli.options import DEBUG, EPS, JOBS, RESULTS, SEEDS, flag, option, profile, several
-from dpbench.cli.output import fitting, number, print_table, progress, tell
+from dpbench.cli.output import fitting, marked, number, print_table, progress, tell
 
 if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
@@ -100,7 +100,7 @@ def _print(comparison: Comparison, ranking: Ranking, everything: bool) -> None:
     rows = [
         [
             f"{row.rank}{'=' if row.beaten_by == 0 else ''}",
-            row.algorithm + ("" if row.private else " (not private)"),
+            marked(row.algorithm, row.private, row.code),
             *scores(row),
             number(row.seconds, 2),
             ranking.settings_of(row, comparison.profile),

@@ -36,6 +36,7 @@ from dpbench.cli.output import (
     downloads,
     duration,
     lazily,
+    marked,
     number,
     print_columns,
     print_table,
@@ -232,18 +233,11 @@ def _refuse_long_runs(seconds: float) -> None:
         raise UserError(f"these runs take about {duration(seconds)}; to start them all the same, add --yes")
 
 
-def _marked(name: str, row: dict[str, Any]) -> str:
-    """A name, with what a reader must not miss: that no ε holds, or that its code ran beside the rows."""
-    code = row["code"] if isinstance(row["code"], str) and row["code"] != "built in" else ""
-    marks = "; ".join(filter(None, ("" if row["private"] else "not private", code)))
-    return f"{name} ({marks})" if marks else name
-
-
 def _print(table: pandas.DataFrame) -> None:
     """One line per setting."""
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "problem": lambda row: row["problem"],
-        "algorithm": lambda row: _marked(row["algorithm"], row),
+        "algorithm": lambda row: marked(row["algorithm"], row["private"], row["code"]),
         ">ε": lambda row: f"{row['epsilon']:g}",
         ">T": lambda row: number(row["T"], 6),
         ">seeds": lambda row: row["seeds"],
@@ -280,7 +274,7 @@ def _print_tuned(table: pandas.DataFrame) -> None:
         ">(F - F*)/F*": lambda row: plus_minus(row["mean"], row["se"], spread_digits=".2g"),
         "support found": support,
         ">seconds": lambda row: number(row["seconds"]),
-        ">ε planned": lambda row: _marked(number(row["planned"], 4), row),
+        ">ε planned": lambda row: marked(number(row["planned"], 4), row["private"], row["code"]),
     })  # fmt: skip
 
 

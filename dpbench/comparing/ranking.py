@@ -72,6 +72,7 @@ class Ranked(NamedTuple):
     accounting: str
     private: bool
     counts_public: str | None
+    code: str | None
     beaten_by: int
     mean: float
     spread: float
@@ -322,6 +323,7 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
             planned=("epsilon_planned", "min"),
             private=("private", "all"),
             counts_public=("counts_public", "first"),
+            code=("code", "first"),
         )
         table = table.reset_index()
         for name in ("", "gain_", "loss_gain_"):
@@ -337,7 +339,7 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     table["beaten_by"] = beaten_by(table) if len(table) else []
     columns = [*by, "mean", "se", "spread", "seeds", "accuracy", "auc", "balanced", "precision", "calibration", "gain",
                "gain_se", "gain_spread", "loss_gain", "loss_gain_se", "excess", "planned", "private", "counts_public",
-               "rank", "beaten_by"]  # fmt: skip
+               "code", "rank", "beaten_by"]  # fmt: skip
     return (
         table[columns].sort_values(["rank", "algorithm"], kind="stable").reset_index(drop=True).assign(seconds=np.nan)
     )

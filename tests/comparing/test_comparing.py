@@ -65,6 +65,7 @@ def test_it_ranks_what_fits_says_what_does_not_and_counts_ones_own(call, csv):
     code, out, err = call(*COMPARE, "--algo", MINE)
     assert code == 0, err
     assert set(methods_of(out)) == {"dp-gd", "dp-newton-hess-clip", "dp-gcd", "dp-cd", "averaged-gd"}
+    assert "averaged-gd (foreign code, trusted)" in out
     assert "left out: dp-nag: needs 0 < c·l2" in err
     assert "warning: not private: bounds, categories and classes are those found" in " ".join(err.split())
     assert "no ε above covers" in " ".join(err.split())

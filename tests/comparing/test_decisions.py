@@ -26,7 +26,8 @@ def rows(settings="{}", method="a", **columns):
     return frame.assign(algorithm=method, settings=settings, accounting="tight", relation="replace-one", delta=1e-6,
                         epsilon=1.0, seed=range(count), status="done", held_accuracy=0.5, held_auc=0.5,
                         held_balanced=0.5, held_precision=0.5, held_calibration=0.1, excess=0.1,
-                        epsilon_planned=1.0, private=True, counts_public="")  # fmt: skip
+                        epsilon_planned=1.0, private=True, counts_public="",
+                        code="built in")  # fmt: skip
 
 
 def test_settings_are_chosen_by_the_rows_in_use_never_by_those_held_out():
@@ -84,7 +85,8 @@ def test_a_method_is_beaten_by_two_errors_of_the_difference():
 def ranking(*lines):
     """A ranking of (method, mean, gain, beaten by), the gains with an error of 1."""
     table = pd.DataFrame(lines, columns=["algorithm", "mean", "gain", "beaten_by"]).assign(
-        gain_se=1.0, gain_spread=1.0, loss_gain=-1.0, loss_gain_se=1.0, private=True, counts_public="", rank=1,
+        gain_se=1.0, gain_spread=1.0, loss_gain=-1.0, loss_gain_se=1.0, private=True, counts_public="",
+        code="built in", rank=1,
         settings="{}", epsilon=1.0, delta=0.0, accounting="tight",
     )  # fmt: skip
     table[["se", "spread", "accuracy", "auc", "balanced", "precision", "calibration", "seconds"]] = math.nan
