@@ -4,6 +4,7 @@ import json
 import math
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +14,7 @@ from dpbench import experiments
 from dpbench.experiments.zeroth_order import claims, formulas
 from dpbench.experiments.zeroth_order.rows import failures
 from dpbench.privacy.correlated import node
+from dpbench.run.execute import execute
 from dpbench.run.runner import run
 from dpbench.run.store import Store
 from dpbench.study.context import Context
@@ -300,3 +302,21 @@ def test_the_claim_on_the_variance_in_d_can_fail(experiment, monkeypatch, power,
         "measured": [d**power / b * (1 + 0.01 * seed) for d, b, seed in cells],
     })  # fmt: skip
     assert verdict(monkeypatch, claim(experiment, "grad_variance_in_d"), rows) is held
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("factor", [0.5, 2.0])
+def test_at_small_rho_the_sphere_family_notices_wrong_noise(experiment, factor):
+    """By five standard errors: elsewhere the measure stays where it is, whatever the noise."""
+    jobs = [
+        job for job in plan(experiment.blocks("full", "sphere"), None).jobs
+        if job.epsilon == 0.5307 and job.parsed().M == 100_000
+    ]  # fmt: skip
+    ends = []
+    for planted in (1.0, factor):
+        rows, _ = execute([msgspec.structs.replace(job, planted=planted) for job in jobs])
+        ends.append(np.array([row.measured for row in rows]))
+    right, wrong = ends
+    error = math.hypot(*(stats.sem(each) for each in ends))
+    assert len(right) == 5
+    assert (wrong.mean() - right.mean()) * (1 if factor > 1 else -1) > 5 * error
