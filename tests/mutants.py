@@ -319,7 +319,7 @@ STUDY = [
     Mutant("run/store.py", "self.failed = ended.keys() - self.beyond", "self.failed = {*ended}",
            "study/test_standing.py::test_each_run_counts_once_and_for_what_it_is",
            "what is beyond reach counts as failed"),
-    Mutant("study/tuner.py", "seen = shared[::2] if held_out else shared", "seen = shared",
+    Mutant("study/tuner.py", "shared[:: 1 + (split == \"halves\")]", "shared",
            TUNER + "a_lucky_half_chooses_and_the_other_half_tells", "seeds that chose tell the score"),
     Mutant("study/tuner.py", 'math.inf if self._columns.status[row] == "diverged" or', "math.inf if",
            TUNER + "a_diverged_seed_disqualifies_its_setting", "a diverged run is an excess like any"),

@@ -25,8 +25,9 @@ from dpbench.algorithms.rules import public_settings
 from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
 from dpbench.leaderboard import entrants
-from dpbench.leaderboard.places import METHOD, pick
+from dpbench.leaderboard.places import METHOD
 from dpbench.problems import catalogue
+from dpbench.study import tuning
 from dpbench.study.grid import BEST, Grid, GridEntry, load_grid
 
 TRACKS = ("default", "nearby", "private")
@@ -73,13 +74,14 @@ def chosen(rows: pd.DataFrame) -> pd.DataFrame:
 
     By its other seeds alone. A cell of which not all candidates are there is left out.
     """
-    seen = rows[rows["seed"] < TUNED_ON].groupby([*METHOD, "settings"], sort=True)["loss"].agg(["mean", "size"])
-    seen = seen[seen["size"] == TUNED_ON].reset_index()
+    sizes = rows[rows["seed"] < TUNED_ON].groupby([*METHOD, "settings"], sort=True).agg(size=("loss", "size"))
+    seen = sizes[sizes["size"] == TUNED_ON].reset_index()
     tried = seen.groupby(METHOD)["size"].transform("size")
     asked = [max(1, len(candidates(p, name, e))) for p, e, name in seen[METHOD].itertuples(index=False)]
-    best = pick(seen[tried >= np.array(asked, dtype=int)], METHOD, "mean")
-    scored = rows[rows["seed"] >= TUNED_ON]
-    return scored.merge(best[[*METHOD, "settings"]], on=[*METHOD, "settings"])
+    whole = seen.loc[tried >= np.array(asked, dtype=int), [*METHOD, "settings"]]
+    compared = rows.merge(whole, on=[*METHOD, "settings"])
+    scored = tuning.chosen(compared.sort_values("settings", kind="stable"), METHOD, ["settings"], "loss", TUNED_ON)
+    return scored[scored["seed"] >= TUNED_ON]  # one without later seeds has no score
 
 
 @functools.cache

@@ -27,6 +27,7 @@ from dpbench.study.output import Figure, Table
 from dpbench.study.panels import band
 from dpbench.study.statistics import ProblemEpsilon, excess, means, plus_minus, span
 from dpbench.study.style import GREY, figure_style, legend_below, look, problem_title
+from dpbench.study.tuning import chosen
 
 PROFILE = "adhoc"
 CELL = ["problem", "epsilon", "algorithm", "settings", "accounting", "relation"]
@@ -88,9 +89,9 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
     whole = pd.concat(frames) if frames else pd.DataFrame(columns=list(READ))
     if whole.empty:
         return whole.assign(mean=[], se=[], seeds=[])
-    table = means(whole.assign(excess=excess(whole)), [*CELL, "experiment"])
-    best = table.groupby(["problem", "algorithm", "epsilon"], sort=False)["mean"].idxmin()
-    return table.loc[best].reset_index(drop=True)
+    by = ["problem", "algorithm", "epsilon"]
+    settings = [name for name in (*CELL, "experiment") if name not in by]
+    return means(chosen(whole.assign(excess=excess(whole)), by, settings), [*CELL, "experiment"])
 
 
 def _outputs(rows: pd.DataFrame, traces: pd.DataFrame, others: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:

@@ -28,7 +28,7 @@ import os
 import re
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -68,6 +68,11 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
     sweep: list[str] = []
     held_out: bool = False
     planted: tuple[float, ...] = (1.0,)
+
+    @property
+    def split(self) -> Literal["none", "halves"]:
+        """How "best" settings are chosen and scored: see `tuner.choose`."""
+        return "halves" if self.held_out else "none"
 
     def __post_init__(self) -> None:
         if self.timed_if and not self.timed:

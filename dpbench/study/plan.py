@@ -156,7 +156,7 @@ class Planner:
     def _best(
         self, block: GridEntry, problem: str, algorithm: str, epsilon: float, fixed: dict[str, Any]
     ) -> dict[str, Any] | None:
-        how = (block.accounting, block.delta, block.relation, block.held_out)
+        how = (block.accounting, block.delta, block.relation, block.split)
         best = self._tuner.best(problem, algorithm, epsilon, fixed, block.tuned, *how) if self._tuner else None
         return None if best is None else fixed | best
 

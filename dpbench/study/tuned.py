@@ -40,7 +40,7 @@ def tune(experiment: Experiment, results: str) -> list[Tuned]:
                 fixed = {name: block.settings[name] for name in block.settings if name not in block.tuned}
                 if (algorithm, problem, epsilon) in tuned or any(isinstance(v, list | dict) for v in fixed.values()):
                     continue
-                how = (block.accounting, block.delta, block.relation, block.held_out)
+                how = (block.accounting, block.delta, block.relation, block.split)
                 best = tuner.best(problem, algorithm, epsilon, fixed, block.tuned, *how)
                 if best is not None:
                     tuned[algorithm, problem, epsilon] = Tuned(algorithm, problem, epsilon, profile, fixed | best)

@@ -11,7 +11,7 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
@@ -26,26 +26,33 @@ from dpbench.run.store import Store
 Setting = TypeVar("Setting", bound=Hashable)
 
 
-def choose(losses: Mapping[Setting, Mapping[int, Any]], held_out: bool) -> tuple[Setting, int, list[int]] | None:
+Split: TypeAlias = Literal["none", "halves"] | int  # see `choose`
+
+
+def choose(losses: Mapping[Setting, Mapping[int, Any]], split: Split = "none") -> tuple[Setting, int, list[int]] | None:
     """(setting, member of its sweep, seeds to score it on) from setting → {seed: (m,) excess}; None without losses.
 
-    The lowest mean over the seeds that all settings have, the first of equals. held_out: over every other of these
-    seeds, and the score is over all the other seeds of the winner (where there are none, on those it was chosen on). A
-    setting with less than half the seeds of another, and fewer than five, is not compared: its grid is still being run.
+    The lowest mean over the seeds that all settings have, the first of equals. A setting with less than half the seeds
+    of another, and fewer than five, is not compared: its grid is still being run.
+
+    Args:
+        losses: what is compared.
+        split: "none" scores the winner on all of its seeds; "halves" compares on every other shared seed, a number on
+            those below it. Then the score is over the winner's other seeds, or where there are none on the same.
     """
     enough = min(5, max(map(len, losses.values()), default=0) / 2)
     compared = {setting: seeds for setting, seeds in losses.items() if seeds and len(seeds) >= enough}
     shared = sorted(set.intersection(*map(set, compared.values()))) if compared else []
-    if not shared:
+    seen = [seed for seed in shared if seed < split] if isinstance(split, int) else shared[:: 1 + (split == "halves")]
+    if not seen:
         return None
-    seen = shared[::2] if held_out else shared
     with np.errstate(over="ignore"):  # sums of nearly diverged runs may become infinite
         averages = {
             setting: np.add.reduce([seeds[one] for one in seen]) / len(seen) for setting, seeds in compared.items()
         }
     winner = min(averages, key=lambda setting: averages[setting].min())
     # The winner may have seeds that others lack: they had no part in the choice, so they score too.
-    rest = sorted(set(compared[winner]).difference(seen if held_out else ()))
+    rest = sorted(set(compared[winner]).difference(() if split == "none" else seen))
     return winner, int(averages[winner].argmin()), rest or seen
 
 
@@ -99,7 +106,7 @@ class Tuner:
         accounting: str = "paper",
         delta: str | float | None = None,
         relation: str | None = None,
-        held_out: bool = False,
+        split: Split = "none",
     ) -> dict[str, Any] | None:
         """Values of the `tuned` settings that `choose` takes, or None if there are no rows.
 
@@ -128,7 +135,7 @@ class Tuner:
                 if keys[row] == key
             }
             cells[tuple(chosen.values()), sweep] |= excesses
-        choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[0])}, held_out)
+        choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[0])}, split)
         if choice is None:
             return None
         (alone, sweep), member, _ = choice  # of equals the smallest

@@ -13,7 +13,7 @@ import pandas as pd
 from dpbench.run import outcomes
 from dpbench.run.row import settings_of
 from dpbench.study.statistics import excess, means
-from dpbench.study.tuner import choose
+from dpbench.study.tuner import Split, choose
 
 IDENTITY = ["problem", "algorithm", "epsilon", "accounting"]
 
@@ -39,7 +39,33 @@ def _tried(runs: pd.DataFrame) -> pd.DataFrame:
     return untimed.assign(excess=excess(untimed))
 
 
-def best(runs: pd.DataFrame, by: list[str] = IDENTITY, *, held_out: bool = False) -> pd.DataFrame:
+def chosen(
+    rows: pd.DataFrame, by: list[str], settings: list[str], value: str = "excess", split: Split = "none"
+) -> pd.DataFrame:
+    """The rows of each group's chosen setting, on the seeds that it is scored on: see `tuner.choose`.
+
+    Args:
+        rows: of runs, with a `seed`; of equal settings the one that comes first is chosen.
+        by: the columns that a group has in common.
+        settings: those that tell its settings apart.
+        value: the column whose lowest mean decides.
+    """
+    losses = rows[value].to_numpy(float)[:, None]
+    groups: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[int, list[int]]]] = {}  # … → setting → seed → rows
+    names = [rows[name].to_numpy(object) for name in (*by, *settings, "seed")]
+    for i, (*at, seed) in enumerate(zip(*names, strict=True)):
+        cell = groups.setdefault(tuple(at[: len(by)]), {}).setdefault(tuple(at[len(by) :]), {})
+        cell.setdefault(seed, []).append(i)
+    scored: list[int] = []
+    for cells in groups.values():
+        choice = choose({cell: {s: losses[at[-1]] for s, at in one.items()} for cell, one in cells.items()}, split)
+        if choice is not None:
+            winner, _, seeds = choice
+            scored += [row for seed in seeds for row in cells[winner][seed]]
+    return rows.iloc[sorted(scored)]
+
+
+def best(runs: pd.DataFrame, by: list[str] = IDENTITY, *, split: Split = "none") -> pd.DataFrame:
     """The chosen setting of each group, summarised over the seeds it is scored on, and whether its T ends the grid.
 
     Adds `at_end`: "" or "smallest"/"largest" when the best T is an end of the T values tried for its group and could go
@@ -47,26 +73,10 @@ def best(runs: pd.DataFrame, by: list[str] = IDENTITY, *, held_out: bool = False
     """
     known = _tried(runs)
     known = known[known["excess"].notna()].sort_values("T", kind="stable")  # no excess: no optimum to measure from
-    values = {name: known[name].to_numpy(object) for name in {*by, "settings", "accounting", "seed", "T"}}
-    losses = known["excess"].to_numpy()[:, None]
-    groups: dict[tuple[Any, ...], dict[tuple[str, str], dict[int, list[int]]]] = {}  # … → setting → seed → rows
-    for i, group in enumerate(zip(*(values[name] for name in by), strict=True)):
-        cell = groups.setdefault(group, {}).setdefault((values["settings"][i], values["accounting"][i]), {})
-        cell.setdefault(values["seed"][i], []).append(i)
-    scored: list[int] = []
-    tried = {}
-    for group, cells in groups.items():  # of equals the smallest T
-        choice = choose({cell: {s: losses[at[-1]] for s, at in one.items()} for cell, one in cells.items()}, held_out)
-        if choice is None:
-            continue
-        winner, _, seeds = choice
-        scored += [row for seed in seeds for row in cells[winner][seed]]
-        T = values["T"][[row for one in cells.values() for rows in one.values() for row in rows]].astype(float)
-        tried[group] = {"": None, "smallest": np.fmin.reduce(T), "largest": np.fmax.reduce(T)}
-    table = means(known.iloc[scored].sort_index(), [*IDENTITY, "settings", "T"])
-    at_end = []
-    for row in table.to_dict("records"):
-        ends = tried[tuple(row[name] for name in by)]
-        no_end = ends["smallest"] == ends["largest"] or row["T"] == 1
-        at_end.append("" if no_end else next((end for end, T in ends.items() if row["T"] == T), ""))
+    scored = chosen(known, by, ["settings", "accounting"], split=split).sort_index()  # of equals the smallest T
+    table = means(scored, [*IDENTITY, "settings", "T"])
+    ends = known.assign(T=known["T"].astype(float)).groupby(by)["T"].agg(["min", "max"])
+    low, high = (table[by].merge(ends.reset_index(), on=by, how="left")[end] for end in ("min", "max"))
+    T = table["T"].astype(float)
+    at_end = np.select([(low == high) | (T == 1), low == T, high == T], ["", "smallest", "largest"], "")
     return table.assign(at_end=at_end)

@@ -65,35 +65,37 @@ def arrays(losses):
 
 def test_settings_are_compared_on_the_seeds_that_all_of_them_have():
     losses = {80: dict.fromkeys(range(5), 0.2) | dict.fromkeys(range(5, 15), 0.0), 300: dict.fromkeys(range(5), 0.1)}
-    assert choose(arrays(losses), held_out=False) == (300, 0, [0, 1, 2, 3, 4])
-    assert choose(arrays(losses), held_out=True) == (300, 0, [1, 3])
+    assert choose(arrays(losses), "none") == (300, 0, [0, 1, 2, 3, 4])
+    assert choose(arrays(losses), "halves") == (300, 0, [1, 3])
+    assert choose(arrays(losses), 3) == (300, 0, [3, 4])
+    assert choose(arrays(losses), 0) is None
 
 
 def test_a_lucky_half_chooses_and_the_other_half_tells():
     """Of equally good settings the minimum over all seeds is below the truth; the held-out score is not."""
     rng = np.random.default_rng(1)
-    scores = {False: [], True: []}
+    scores = {"none": [], "halves": []}
     for _ in range(200):
         losses = {T: dict(enumerate(rng.normal(1.0, 1.0, 10))) for T in range(8)}
-        for held_out, found in scores.items():
-            winner, _, seeds = choose(arrays(losses), held_out)
+        for split, found in scores.items():
+            winner, _, seeds = choose(arrays(losses), split)
             found.append(np.mean([losses[winner][seed] for seed in seeds]))
-    assert np.mean(scores[False]) < 0.7
-    assert np.mean(scores[True]) == pytest.approx(1.0, abs=0.1)  # s.e. 0.03
+    assert np.mean(scores["none"]) < 0.7
+    assert np.mean(scores["halves"]) == pytest.approx(1.0, abs=0.1)  # s.e. 0.03
 
 
 def test_a_grid_still_being_run_is_not_compared():
     losses = {10: dict.fromkeys(range(15), 0.2), 30: dict.fromkeys(range(4), 0.1)}
-    assert choose(arrays(losses), held_out=True)[0] == 10
-    assert choose({}, held_out=True) is None
+    assert choose(arrays(losses), "halves")[0] == 10
+    assert choose({}, "halves") is None
 
 
-@pytest.mark.parametrize("held_out", [False, True])
-def test_tables_and_grids_tune_by_one_rule(held_out):
+@pytest.mark.parametrize("split", ["none", "halves"])
+def test_tables_and_grids_tune_by_one_rule(split):
     """`best` (tables, figures) and `best_settings` (a grid's "best") on rows where seeds, halves and means disagree."""
     rng = np.random.default_rng(2)
     for _ in range(20):
         cases = [({"T": T}, rng.exponential(size=seeds)) for T, seeds in ((10, 15), (30, 9), (100, 5), (300, 2))]
         runs = frame(*cases)
-        (row,) = best(runs, held_out=held_out).itertuples()
-        assert tuned(runs, held_out=held_out) == {"T": row.T}
+        (row,) = best(runs, split=split).itertuples()
+        assert tuned(runs, split=split) == {"T": row.T}

@@ -196,7 +196,7 @@ def minibatches(context: Context) -> WithWords:
                 continue
             target = NEAR * tuned(gd)["mean"].iloc[0]
             families = [mini[mini["algorithm"].str.endswith(modification)] for modification in ("add", "clip")]
-            add, clip = (best(one, ["problem", "epsilon"], held_out=True)["mean"].item() for one in families)
+            add, clip = (best(one, ["problem", "epsilon"], split="halves")["mean"].item() for one in families)
             slow, fast = (_shortest(context, one, target) for one in (gd, mini))
             speedups[problem_title(str(problem))] = slow / fast if np.isfinite(fast) else 0.0
             orders[problem_title(str(problem))] = clip / add

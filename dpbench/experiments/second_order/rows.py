@@ -23,7 +23,7 @@ WithWords = tuple[Any, dict[str, Any]]  # an artefact and the values of its word
 
 def tuned(rows: pd.DataFrame) -> pd.DataFrame:
     """The row at the best T of each (problem, algorithm, ε), held out: see `study.tuner`."""
-    return best(rows, held_out=True)
+    return best(rows, split="halves")
 
 
 def both(context: Context) -> pd.DataFrame:

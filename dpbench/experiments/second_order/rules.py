@@ -101,7 +101,7 @@ class Scores(NamedTuple):
 
 def _scores(rows: pd.DataFrame) -> Scores:
     def scored(rows: pd.DataFrame) -> dict[ProblemEpsilon, Best]:
-        table = best(rows, CELL, held_out=True)
+        table = best(rows, CELL, split="halves")
         return dict(zip(frames.records(table, ProblemEpsilon), frames.records(table, Best), strict=True))
 
     gd = select(rows[rows["excess"].notna()], algorithm="dp-gd")
