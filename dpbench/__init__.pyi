@@ -9,7 +9,7 @@ from .comparing.own_data import Comparison as Comparison
 from .comparing.own_data import compare as compare
 from .comparing.private_copies import forget as forget
 from .datasets.loading import fetch as fetch
-from .experiments.citing import cite as cite
+from .experiments.listing import cite as cite
 from .experiments.listing import listed as listed
 from .experiments.listing import listing as listing
 from .experiments.rows import compact as compact

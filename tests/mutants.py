@@ -133,10 +133,10 @@ COMPARING = [
            DECISIONS + "a_regression_is_told_in_the_unit_of_its_target", "the RMSE without the 2 of (y - z)²/2"),
     Mutant("comparing/own_data.py", '"R²": (line.gain, line.gain_spread)', '"R²": (line.gain, line.spread)',
            DECISIONS + "a_regression_is_told_in_the_unit_of_its_target", "the error of R² is that of the loss"),
-    Mutant("leaderboard/ranking.py", "clear = gap > TIE * np.hypot(se[:, None], se[None, :])",
+    Mutant("comparing/ranking.py", "clear = gap > TIE * np.hypot(se[:, None], se[None, :])",
            "clear = gap > TIE * se[:, None]", DECISIONS + "a_method_is_beaten_by_two_errors_of_the_difference",
            "a difference is held against one side's error"),
-    Mutant("leaderboard/ranking.py", "TIE = 2.0", "TIE = 1.0",
+    Mutant("comparing/ranking.py", "TIE = 2.0", "TIE = 1.0",
            DECISIONS + "a_method_is_beaten_by_two_errors_of_the_difference", "one standard error tells methods apart"),
 ]  # fmt: skip
 

@@ -24,7 +24,6 @@ from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants, tracks
 from dpbench.leaderboard.places import pick
-from dpbench.leaderboard.ranking import TIE, beaten_by
 from dpbench.problems import catalogue
 from dpbench.run import outcomes
 from dpbench.run.job import Job
@@ -58,6 +57,7 @@ PRICE = {
         "its runs into the budget."
     ),
 }
+TIE = 2.0  # standard errors of a difference
 RunJobs = Callable[[list["Job"]], "RunSummary"]  # runs what the store has not got, as runner.run does
 
 
@@ -401,3 +401,13 @@ def recommendation(ranked: Ranking, baseline: str, profile: str = "quick") -> It
     poor = [name for name in ranked.table["algorithm"] if name not in ranked.useful]
     if poor:
         yield f'These methods do not beat "{baseline}": {", ".join(poor)}.'
+
+
+def beaten_by(cell: pd.DataFrame) -> pd.Series:
+    """How many of the cell's methods are better by more than two standard errors of the difference, each."""
+    mean, se = cell["mean"].to_numpy(), cell["se"].fillna(0).to_numpy()
+    with np.errstate(invalid="ignore"):
+        gap = mean[:, None] - mean[None, :]
+        clear = gap > TIE * np.hypot(se[:, None], se[None, :])
+    clear |= np.isinf(mean)[:, None] & np.isfinite(mean)[None, :]
+    return pd.Series(clear.sum(axis=1), index=cell.index)

@@ -18,7 +18,7 @@ from typing import Any
 
 from dpbench import files
 from dpbench.errors import counted
-from dpbench.experiments import citing
+from dpbench.experiments.listing import cite
 from dpbench.reporting import manifest
 from dpbench.study.output import escaped
 from dpbench.study.statistics import capitalised
@@ -31,7 +31,7 @@ WIDE = r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{"
 def write(folder: Path) -> list[Path]:
     """Write both files of an experiment's folder; their paths."""
     record = manifest.read(folder / manifest.FILE)
-    entries = citing.cite(record["experiment"])
+    entries = cite(record["experiment"])
     files.write(folder / FILE, "\n".join(_lines(record, _keys(entries))) + "\n")
     files.write(folder / REFERENCES, entries)
     return [folder / FILE, folder / REFERENCES]

@@ -11,8 +11,7 @@ import pytest
 from dpbench.comparing import code, references
 from dpbench.comparing.own_data import Comparison
 from dpbench.comparing.pilot import CUT, ERRORS, cut, hopeless
-from dpbench.comparing.ranking import Field, Ranking, board, nested, rank, recommendation, useful
-from dpbench.leaderboard.ranking import beaten_by
+from dpbench.comparing.ranking import Field, Ranking, beaten_by, board, nested, rank, recommendation, useful
 from dpbench.problems import Problem
 from dpbench.run.job import make_job
 

@@ -37,7 +37,7 @@ def folder(tmp_path, monkeypatch):
         ],
     }  # fmt: skip
     (tmp_path / manifest.FILE).write_text(json.dumps(told), encoding="utf-8")
-    monkeypatch.setattr(section.citing, "cite", lambda name: f"@misc{{dpbench,\n}}\n@misc{{{name}2026,\n}}\n")
+    monkeypatch.setattr(section, "cite", lambda name: f"@misc{{dpbench,\n}}\n@misc{{{name}2026,\n}}\n")
     return tmp_path
 
 
