@@ -89,6 +89,7 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
     whole = pd.concat(frames) if frames else pd.DataFrame(columns=list(READ))
     if whole.empty:
         return whole.assign(mean=[], se=[], seeds=[])
+    # Accounting and relation are settings here: a reader wants the best line of a method, whatever it ran under.
     by = ["problem", "algorithm", "epsilon"]
     settings = [name for name in (*CELL, "experiment") if name not in by]
     return means(chosen(whole.assign(excess=excess(whole)), by, settings), [*CELL, "experiment"])
@@ -193,6 +194,7 @@ def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
     for axis, problem in zip(axes, problems, strict=True):
         theirs = others[others["problem"].eq(problem)]
         low, high = (getattr(table.loc[table["problem"].eq(problem), "epsilon"], end)() for end in ("min", "max"))
+        # Methods are ordered by what they do near the ε of these runs, not at ε that nobody asked for.
         near = theirs[theirs["epsilon"].between(low / 3, high * 3)]
         ratio = near["mean"] / near.groupby("epsilon")["mean"].transform("min")
         order = ratio.groupby(near["algorithm"]).median().sort_values().index[:NAMED]

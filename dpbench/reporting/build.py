@@ -50,6 +50,7 @@ def build(
         for experiment, artefact in selected
         for context in contexts(experiment, profile, results, beside)
     ]
+    # Matplotlib holds the interpreter's lock while it draws, so threads would not help.
     if len(parts) > 1:
         yield f"{len(parts)} experiments, each drawn in a process of its own; lines come when one is done"
     for lines, folder in _each(parts):

@@ -89,6 +89,7 @@ def cells(runs: pd.DataFrame) -> pd.DataFrame:
     """
     runs = runs[runs["timed"].eq(0)]
     value = runs["excess"].astype(float).fillna(runs["objective"].astype(float))
+    # A sweep has a loss per setting and no excess of its own: its median moves if any part of it does.
     swept = [np.median(one) if one is not None and len(one) else math.nan for one in runs["values"]]
     value = value.fillna(dict(zip(runs.index, swept, strict=True)))
     runs = runs.assign(

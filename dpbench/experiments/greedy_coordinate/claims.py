@@ -123,6 +123,7 @@ def lowest(context: Context) -> Iterator[WithWords]:
 def on_a_par(context: Context) -> Iterator[WithWords]:
     """On a par: the largest error over the smallest, with its interval; not better: not ahead of the next."""
     mtp = "mtp" if "mtp" in set(tuned_runs(context, "fig1")["problem"]) else STAND_INS["mtp"]
+    # "On a par" is a ratio with its interval, not a test for no difference: more seeds would always refute that.
     for case in CASES:
         ends = TunedEnds(context, "fig1", ("california", mtp), case.methods)
         by_reading, ratios = {}, {}
@@ -145,6 +146,7 @@ def no_wrong_coordinate(context: Context) -> Iterator[WithWords]:
         ends = TunedEnds(context, "table3", L1, case.methods)
         wrong = {m: {p: ends(p, m)["support_wrong"] for p in L1} for m in case.methods}
         some = {m: any(round(count) for count in wrong[m].values()) for m in case.methods}
+        # Run by run: a mean below one wrong coordinate would round to none.
         picked = pd.concat([
             select(rows, problem=list(L1), algorithm=list(case.greedy))["support_wrong"]
             for rows in (tuned_runs(context, "table3"), runs_at_published_settings(context))

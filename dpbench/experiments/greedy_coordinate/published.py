@@ -137,6 +137,7 @@ def at_published_settings(context: Context) -> pd.DataFrame:
     published = np.array([published_end(paper, *cell) for cell in cells])
     starts = np.array([known[p].start if p in known else math.nan for p, _ in cells])
     within: list[bool | None] = []
+    # A printed number is known to half of its last digit, so the test gives it that much for nothing.
     for (problem, algorithm), value in zip(cells, published, strict=True):
         ours = select(runs, problem=problem, algorithm=algorithm)["relative"]
         slack = half_a_digit(value) if value > 0 else 0.0

@@ -147,6 +147,7 @@ def _shown(context: Context, artefact: str, keys: set[str]) -> pd.DataFrame:
     if rows.empty:
         return rows.assign(relative=[], optimum=[])
     rows = expand_settings(rows)
+    # f* is not a column: any run tells it, and the median is safe from the rounding of one.
     optimum = (rows["objective"] - rows["excess"]).groupby(rows["problem"]).transform("median")
     return rows.assign(algorithm=_named(rows), optimum=optimum, relative=excess(rows) / optimum)
 

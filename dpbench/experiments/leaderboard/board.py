@@ -101,9 +101,11 @@ def board(context: Context) -> Board:
     theirs = [places.losses(one.rows) for one in placed]
     table = places.means(pd.concat([rows, *theirs], ignore_index=True) if theirs else rows)
     planned = [cell for block in context.blocks("places") for cell in _cells(block)]
+    # A problem counts once all methods of dpbench ran on it: a place must not depend on the order of runs.
     table, planned, waiting = places.finished(table, planned)
     planned += [cell for one in placed for cell in _admitted(one, planned)]
     scores = places.scored(table, nulls(), planned)
+    # The default is an entrant: it has the score of the method that it takes on each problem.
     choice = {problem: name for problem in sorted(set(scores["problem"])) if (name := tracks.choice(problem))}
     scores = places.with_auto(scores, choice)
     unpaid = {name: what for name, what in map(_unpaid, frames.mappings(table)) if what}

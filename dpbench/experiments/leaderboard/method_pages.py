@@ -68,6 +68,7 @@ def _own(name: str) -> Sections:
     facts = [
         ["proved for", f"{method.relation.value} neighbours; here replace-one"],
         ["accounting here", rules.accounting(method)],
+        # A method of pure DP keeps δ = 0 on the board, which is more than is asked.
         ["δ here", "0" if rules.delta(method) == 0 else "n⁻²"],
         ["losses", ", ".join(method.needs.covered)],
         ["regularisers", ", ".join(method.needs.regularisers) or "none"],

@@ -40,6 +40,7 @@ def regret(context: Context) -> WithWords:
     ranked = board(context)
     table = regrets(ranked, places.losses(context.rows("places")))
     data: list[dict[str, Any]] = []
+    # One method for all problems: who is not admitted on one cannot be it.
     everywhere = table.groupby("algorithm")["problem"].nunique() if len(table) else pd.Series(dtype=int)
     names = [name for name in everywhere.index if everywhere[name] == table["problem"].nunique()]
     by = {}
@@ -69,6 +70,7 @@ def regrets(ranked: Board, losses: pd.DataFrame) -> pd.DataFrame:
     scored = ranked.scores[CELL].drop_duplicates()
     losses = losses.merge(scored, on=CELL)
     folds = []
+    # Who is best on some seeds is partly lucky there: others score it, and both ways use all seeds.
     for fold in (0, 1):
         even = losses["seed"] % 2 == fold
         chosen, judged = (_scores(one) for one in (losses[even], losses[~even]))

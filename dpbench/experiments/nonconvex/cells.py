@@ -55,7 +55,7 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
         there = set(methods_and_epsilons(context, target))
         for one in frames.records(select(paper, table=target.table), Published):
             at = (one.algorithm, one.epsilon)
-            if at not in there:
+            if at not in there:  # the quick profile has some of the cells
                 continue
             ours = select(rows, algorithm=one.algorithm, epsilon=one.epsilon)
             off = select(wrong, algorithm=one.algorithm, epsilon=one.epsilon)
@@ -96,7 +96,9 @@ def cell(target: LossTable, one: Published, count: Published | None, rows: pd.Da
         recipe: runs_of(select(wrong, recipe=recipe).sort_values("seed")) for recipe in dict.fromkeys(wrong["recipe"])
     }
     method, batch = look(one.algorithm).label, one.algorithm in ("opt-b", "2opt-b")
+    # The scripts ran these once for all ε and printed the run three times: one result is not three.
     shares = str(_place(target, one.algorithm, 0.2)) if batch and one.epsilon != 0.2 else ""
+    # Every start meets the loose target of loss B, so runs that do nothing print this very number.
     start = not loss_a and (one.mean, one.std) == STARTS[target.problem]
     return Cell(
         _place(target, one.algorithm, one.epsilon),

@@ -96,6 +96,7 @@ def faster(
     """
     quick, other = (cell(context, table, name, epsilon, variant) for name in (fast, slow))
     where = f"Table {table}, ε = {epsilon:g}"
+    # A run that does not terminate has no time to its target: only who terminates can be told.
     if not terminates(quick) or not terminates(other):
         ratio = math.inf if terminates(quick) else 0.0
         return {"gradients": ratio}, f"{where}: {slow if ratio else fast} ×"
@@ -144,6 +145,7 @@ def minibatch(context: Context, variant: str, data: str) -> Verdict:
     lacking = sorted({table for table, _ in missing})
     told += f"; no rows: Table {', '.join(map(str, lacking))}" if lacking else ""
     lead, gap = len(better) - len(worse), len(missing)
+    # Were all missing cells to come out for the loser, the winner would still have to win.
     if abs(lead) <= gap or not (better or worse):  # missing cells are put both ways
         open_ = f"open: {gap} of {seen + gap} cells missing; " if gap else ""
         return Verdict(OPEN, open_ + counts + told)

@@ -163,6 +163,7 @@ def mean_trace(traces: pd.DataFrame, runs: pd.DataFrame) -> pd.DataFrame:
     """
     own = traces[traces["key"].isin(runs["key"])]
     ends = runs.set_index("key")["iterations"].astype(float)
+    # Traces are recorded at fixed iterations, which may lie beyond the last step of a run that stopped.
     own = own[own["iteration"] <= own["key"].map(ends)]
     iterations = np.unique(np.append(own["iteration"], ends))
     values = []

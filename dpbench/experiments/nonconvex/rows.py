@@ -58,6 +58,7 @@ def published(problem: str, method: str) -> tuple[str, ...]:
     """
     loss_a = "logistic" in problem
     minibatch = method.endswith("-b")
+    # Read in the public scripts, one by one: no rule of the paper says which script has which difference.
     own = {"rows"}
     own |= {"overflow", "stream"} if loss_a else set()
     own |= {"batch_noise", "batch_draw"} if minibatch else {"loss_read"}
@@ -94,6 +95,7 @@ class LossTable(NamedTuple):
         return f"{problem_name(self.problem)}, {self.name} target"
 
 
+# The titles of Tables 3 and 4 name another α than their runs had: see the table misprints.
 TARGETS = (
     LossTable(1, 0, "covertype12-logistic", 0.06, "loose", 0.06),
     LossTable(2, 0, "covertype12-logistic", 0.03, "tight", 0.03),
@@ -226,6 +228,7 @@ def cells(rows: pd.DataFrame, by: list[str] = CELL) -> pd.DataFrame:
     spread = clock.groupby(level=by, sort=False).agg(["mean", "std", "size"])
     spread = spread.rename(columns={"mean": "seconds", "std": "seconds_std", "size": "timed_seeds"})
     table = pd.concat([grouped, spread], axis=1).reset_index()
+    # A mean over some of the seeds would mix runs alone on the machine with runs beside others.
     few = table["timed_seeds"].isna()
     table.loc[few, ["seconds", "seconds_std"]] = np.nan
     return table.drop(columns=["timed_seeds", "T_std"])

@@ -41,7 +41,7 @@ WithWords: TypeAlias = tuple[Table, dict[str, Any]]
 
 @each(PAPER.artefact(t.artefact, section="loss", target=t) for t in TARGETS)
 def loss(context: Context, target: LossTable) -> WithWords:
-    """Final loss of a target's runs in two blocks, published and honest, beside the published table."""
+    """Tables 1 to 5, 7, 9 and 11: final loss of a target's runs, published and honest, beside the published table."""
     theirs, ours = compared(context, target, variant=PUBLISHED), compared(context, target)
     outcomes = judged(context)
     rows = []
@@ -77,6 +77,7 @@ def loss(context: Context, target: LossTable) -> WithWords:
 
 @each(PAPER.artefact(f"table{t.hessians}", section="hessians", target=t) for t in TARGETS if t.hessians)
 def hessians(context: Context, target: LossTable) -> WithWords:
+    """Tables 6, 8, 10 and 12: Hessians evaluated in the runs of the table of losses before."""
     quantity = "hessian_evaluations"
     ours, theirs = compared(context, target, quantity), compared(context, target, quantity, PUBLISHED)
     rows = [
@@ -136,10 +137,12 @@ def misprints(context: Context) -> WithWords:
         left = ", ".join(f"{value:.4f}" for value in mine.loc[~gone, "objective"])
         return f"{gone.sum()} of {len(mine)} runs lost" + (f"; the others end at {left}" if left else "")
 
+    # The published search for ρ stops at its bound, so ε does not enter: the three columns are one run.
     batches = select(everything, algorithm=["opt-b", "2opt-b"])
     copies = batches.groupby(["table", "algorithm", "seed"])["objective"].agg(["nunique", "size"])
     copies = copies[copies["size"].eq(len(EPSILONS))]
     watched = select(everything, algorithm=["opt", "opt-ls"])
+    # A run that ends before its T without having terminated was stopped by the loss on all rows, which is not released.
     stopped = watched["ending"].ne(TERMINATED) & watched["iterations"].lt(watched["T"])
     rows = PAPER.table("misprints", {
         "exact": exact(3, 4), "lost3": lost(3, 0.2), "lost4": lost(4, 0.2), "lost4b": lost(4, 0.6),
@@ -208,6 +211,7 @@ def gaps(context: Context, target: LossTable, ours: pd.DataFrame, theirs: pd.Dat
         for algorithm, part in ours[ours["seeds"].isna()].groupby("algorithm", sort=False)
     ]
     wanted = {(a, e) for b in published_blocks(context, target) for a in b.algorithms for e in b.epsilon}
+    # The paper ran some methods at some ε only: a cell that no block asks for is no gap.
     empty = theirs[theirs["seeds"].isna()]
     lacking = {a for a, e in zip(empty["algorithm"], empty["epsilon"], strict=True) if (a, e) in wanted}
     if lacking:

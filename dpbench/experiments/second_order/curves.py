@@ -80,6 +80,7 @@ def traced(context: Context, artefact: str) -> tuple[pd.DataFrame, pd.DataFrame]
     """
     runs = context.runs[context.runs["key"].isin([job.key for job in context.jobs(artefact) if job.trace])]
     cells = list(zip(runs["problem"], runs["algorithm"], runs["epsilon"], strict=True))
+    # A timed run has the numbers of an untimed one of the same seed, and would count it twice.
     known = {cell for cell, timed in zip(cells, runs["timed"], strict=True) if not timed}
     runs = runs.loc[[timed <= (cell not in known) for cell, timed in zip(cells, runs["timed"], strict=True)]]
     return runs, context.traces(runs).sort_values(["key", "iteration"])
@@ -131,6 +132,7 @@ def fig1(context: Context) -> WithWords:
         lines = [(name, select(curves, algorithm=name)) for name in named]
         if page.empty(axis, pd.concat([line for _, line in lines]), title, PROBLEM):
             continue
+        # The paper cuts its axis where DP-Newton ends, long before DP-GD does.
         last = max((line["seconds"].max() for name, line in lines if name != "dp-gd" and len(line)), default=np.inf)
         for name, line in lines:
             if line.empty:

@@ -54,6 +54,7 @@ def privacy_utility(context: Context, name: str) -> WithWords:
         nothing = zero.get(problem, np.nan)
         upper.axhline(nothing, color=GREY, lw=1, ls=":", label="w = 0 (no data used)")
         lower.plot(gd.index, nothing / gd, color=GREY, lw=1, ls=":")
+        # Methods without privacy may lie decades below, and would squash those that are compared.
         private = panel[[look(algorithm).private for algorithm in panel["algorithm"]]]["mean"]
         private = private[np.isfinite(private)]
         if len(private):

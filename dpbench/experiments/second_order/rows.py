@@ -59,12 +59,14 @@ def run_seconds(
     """
     timed = select(context.runs, problem=problem, algorithm=algorithm)
     timed = timed[(timed["timed"] > 0) & outcomes.has_result(timed["status"])]
+    # Measuring memory samples the process while it runs, which takes time of its own.
     timed = timed[setting(timed, "measure_memory").ne(True)]
     if timed.empty:
         return np.empty(0), False
     rates = _rates(settings)
     same = np.array([not rates or _rates(one) == rates for one in timed["settings"]])
     timed = timed[same] if same.any() else timed
+    # Near on a logarithmic scale: fixed costs weigh most on short runs.
     gaps = np.abs(np.log(timed["T"].astype(float) / T))
     nearest = timed[gaps <= gaps.min() + 1e-12]
     exact = bool(gaps.min() < 1e-12 and same.any())

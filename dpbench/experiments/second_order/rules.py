@@ -106,6 +106,7 @@ def _scores(rows: pd.DataFrame) -> Scores:
 
     gd = select(rows[rows["excess"].notna()], algorithm="dp-gd")
     newton = select(rows, algorithm=VARIANTS)
+    # The best of fewer than four would be compared in some cells and the best of four in others.
     whole = newton.groupby(CELL)["algorithm"].nunique().eq(len(VARIANTS))
     at = pd.MultiIndex.from_frame(newton[CELL])
     of_four = newton[whole.reindex(at).fillna(False).to_numpy(dtype=bool)]

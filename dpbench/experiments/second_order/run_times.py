@@ -156,7 +156,9 @@ def fitted_T(rows: pd.DataFrame, cap: float = np.inf) -> float:
     near = means[(means.index >= lowest / NEAR) & (means.index <= lowest * NEAR) & (means["size"] > 1)]
     if len(near) < 3:
         return min(lowest, cap)
+    # A parabola in log T, because the excess is about a/T + bT near its least, which is symmetric in log T.
     x, error = np.log(near.index.to_numpy(dtype=float)), (near["sem"] / near["mean"]).to_numpy()
+    # Seeds that agree to less than 1 % by luck would otherwise carry the whole fit.
     weights = 1 / np.maximum(error, 0.01)
     a, b, _ = np.polyfit(x - np.log(lowest), np.log(near["mean"].to_numpy()), 2, w=weights)
     if a <= 0:

@@ -23,6 +23,7 @@ def beta(context: Context) -> WithWords:
     tried = select(context.rows("beta"), timed=0)
     problems, variants, epsilons = context.problems("beta"), context.algorithms("beta"), context.epsilons("beta")
     fixed = select(context.rows("fig2", timed=0), epsilon=epsilons)
+    # The same seeds for both, or the side with more of them would have the steadier mean.
     seeds = range(max((block.seeds for block in context.blocks("beta")), default=0))
     rows = pd.concat([fixed, tried]).drop_duplicates("key")
     rows = select(rows, seed=list(seeds), algorithm=["dp-gd", *variants])

@@ -125,6 +125,7 @@ def tree_noise_bound(context: Context) -> WithWords:
         raise NotEnough("no rows of the tree")
     per_node = tree["bound"] / np.floor(np.log2(tree["set.t"]) + 1)
     exact = per_node * [len(node(int(t))) for t in tree["set.t"]]
+    # The lemma counts the most nodes that a t of this length can have; this t has NODE(t), which is the sharper test.
     z, ratio = (tree["measured"] - exact) / tree["measured_error"], tree["measured"] / exact
     below = (tree["measured"] <= tree["bound"] + 4 * tree["measured_error"]).all()
     return bool(below and z.abs().max() < 4), {
@@ -276,6 +277,7 @@ def compared(first: pd.DataFrame, second: pd.DataFrame, bound: float) -> tuple[s
     if before is None or after is None:
         raise NotEnough("no measured runs")
     values = {"shares": f"{before}, then {after}", "theory": bound, "ratio": ""}
+    # A ratio of a few failures has an interval that no theory leaves: it could not have come out otherwise.
     if min(before.failed, after.failed) < CARRY:
         return NOT_TESTABLE, values | {"could": _words("few", carry=CARRY)}
     if after.failed == after.runs:
