@@ -61,19 +61,23 @@ def means(rows: pd.DataFrame) -> pd.DataFrame:
 
 
 def finished(
-    table: pd.DataFrame, planned: list[tuple[str, float, str]]
+    table: pd.DataFrame, planned: list[tuple[str, float, str]], installed: Collection[str] = ()
 ) -> tuple[pd.DataFrame, list[tuple[str, float, str]], int]:
     """The rows and plans of (problem, ε) on which every planned method of dpbench was run; how many of them wait.
 
-    A run that failed is a row as well: what waits was never started. No submission is among the planned, so none can
-    keep a problem off the board, nor bring one: rows on what is not planned are left out.
+    A run that failed is a row as well: what waits was never started. No submission is among the planned, and a method
+    of an `installed` package is planned only once it has a row: so none can keep a problem off the board, nor bring
+    one. Rows on what is not planned are left out.
     """
     there = set(table[METHOD].itertuples(index=False, name=None))
-    waiting = {cell[:2] for cell in planned if cell not in there}
-    whole = {cell[:2] for cell in planned} - waiting
+    entered = {name for *_, name in there}
+    planned = [cell for cell in planned if cell[2] not in installed or cell[2] in entered]
+    own = [cell for cell in planned if cell[2] not in installed]
+    waiting = {cell[:2] for cell in own if cell not in there}
+    whole = {cell[:2] for cell in own} - waiting
     kept = [tuple(at) in whole for at in table[CELL].itertuples(index=False, name=None)]
     begun = {at[:2] for at in there}
-    left = [cell for cell in planned if cell[:2] not in waiting]
+    left = [cell for cell in planned if cell[:2] in whole]
     return table[np.array(kept, dtype=bool)], left, len(waiting & begun)
 
 

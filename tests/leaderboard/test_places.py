@@ -70,6 +70,14 @@ def test_a_problem_that_not_every_own_method_was_run_on_waits():
     assert set(kept["problem"]) == {"a"}
     assert left == [("a", 1.0, "a"), ("a", 1.0, "b")]
     assert waiting == 1  # b; nobody has begun c
+    plugin = [(p, 1.0, "plugin") for p in ("a", "b", "c")]  # an installed method without rows changes nothing
+    unchanged = places.finished(means, planned + plugin, {"plugin"})
+    assert unchanged[1:] == (left, waiting)
+    assert set(unchanged[0]["problem"]) == {"a"}
+    run = pd.concat([means, means[means["problem"].eq("b")].assign(algorithm="plugin")])
+    _, left, _ = places.finished(run, planned + plugin, {"plugin"})
+    assert ("a", 1.0, "plugin") in left
+    assert ("b", 1.0, "plugin") not in left
     elsewhere = places.means(places.losses(rows(theirs={"d": [0.1]})))  # rows do not make a problem one of the board's
     assert places.finished(elsewhere, planned)[0].empty
     failed = rows(b={"b": [0.1]}).assign(status="defect")

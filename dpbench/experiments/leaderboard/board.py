@@ -101,8 +101,9 @@ def board(context: Context) -> Board:
     theirs = [places.losses(one.rows) for one in placed]
     table = places.means(pd.concat([rows, *theirs], ignore_index=True) if theirs else rows)
     planned = [cell for block in context.blocks("places") for cell in _cells(block)]
+    installed = {name for *_, name in planned} - {*algorithms.names(plugins=False)}
     # A problem counts once all methods of dpbench ran on it: a place must not depend on the order of runs.
-    table, planned, waiting = places.finished(table, planned)
+    table, planned, waiting = places.finished(table, planned, installed)
     planned += [cell for one in placed for cell in _admitted(one, planned)]
     scores = places.scored(table, nulls(), planned)
     # The default is an entrant: it has the score of the method that it takes on each problem.

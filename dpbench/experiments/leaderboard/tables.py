@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
 
 from dpbench.experiments.leaderboard.board import PAPER, Board, WithWords, board, marked, track_means, version
-from dpbench.leaderboard import entrants, places, tracks
+from dpbench.leaderboard import entrants, headline, places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, NOTHING, Placement, two
 from dpbench.leaderboard.submitted import submissions
 from dpbench.leaderboard.versions import epsilons_of, spelled, versions
-from dpbench.study.context import Context
+from dpbench.study.context import Context, select
 from dpbench.study.output import Table
 from dpbench.study.style import look, problem_title
 
@@ -103,6 +104,54 @@ def _means(ranked: Board, kind: str) -> pd.Series:
     if not at:
         return pd.Series(dtype=float)
     return pd.concat([one.mean().where(one.notna().all()) for one in at], axis=1).mean(axis=1, skipna=False).dropna()
+
+
+@PAPER.artefact("left")
+def left(context: Context) -> WithWords:
+    """A row per group of families, a cell per ε: what the default leaves of the excess loss of w = 0."""
+    ranked = board(context)
+    members: dict[str, list[str]] = {}
+    for problem in sorted(ranked.choice.keys() & set(ranked.scores["problem"])):
+        members.setdefault(tracks.families().get(problem, problem), []).append(problem)
+    scored = {e: ranked.matrix(e).get(AUTO, pd.Series(dtype=float)) for e in ranked.epsilons}
+    lines, data = [], []
+    for group, names in headline.groups(members).items() if members else ():
+        ones = {e: headline.left(group, scores[scores.index.isin(names)]) for e, scores in scored.items()}
+        data += [{"epsilon": e, **one._asdict()} for e, one in ones.items()]
+        most = max(one.families for one in ones.values())
+        lines.append([f"{group} ({_families(most, most)})", *(_left(one) for one in ones.values())])
+    columns = ["families", *(f"at ε = {e:g}" for e in ranked.epsilons)]
+    return _table(context, "left", lines, columns, pd.DataFrame(data)), {}
+
+
+def _left(one: headline.Left) -> str:
+    """ "10 % (2.1 % to 33 %); 40 of 42, p = 1e-10"."""
+    if not one.families:
+        return "–"
+    median, low, high = (share(math.log10(value)) for value in (one.median, one.low, one.high))
+    return f"{median} ({low} to {high}); {one.better} of {one.families}, p = {one.sign:.1g}"
+
+
+@PAPER.artefact("against")
+def against(context: Context) -> WithWords:
+    """A row per method, a cell per ε: the default's score less the method's, and whether they can be told apart."""
+    ranked = board(context)
+    losses, by = places.losses(context.rows("places")), {}
+    for e in ranked.epsilons:
+        at, scores = (select(table, epsilon=e) for table in (losses, ranked.scores))
+        scores = scores[~scores["algorithm"].isin([*ranked.unpaid, NOTHING])]
+        ones = headline.against(at, scores, nulls(), ranked.choice, tracks.families())
+        by[e] = {one.algorithm: one for one in ones}
+    names = sorted({name for ones in by.values() for name in ones}, key=ranked.label)
+    lines = [
+        [ranked.label(name), *(_against(ones[name]) if name in ones else "–" for ones in by.values())] for name in names
+    ]
+    data = pd.DataFrame([{"epsilon": e, **one._asdict()} for e, ones in by.items() for one in ones.values()])
+    return _table(context, "against", lines, ["method", *(f"ε = {e:g}" for e in by)], data), {}
+
+
+def _against(one: headline.Against) -> str:
+    return f"{two(one.difference)} [{two(one.low)}, {two(one.high)}] on {one.families}: {one.words}"
 
 
 @PAPER.artefact("duels")

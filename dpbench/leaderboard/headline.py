@@ -1,0 +1,142 @@
+"""What the front page says of the default: one function each for "how much", "better than w = 0?" and "A or B?".
+
+A share is what is left of the excess loss of w = 0, and a family's is the geometric mean over its problems. Quartiles
+of families say more than a mean of shares that differ by a factor of a thousand. "Better than w = 0?" is a sign test
+over families, as scores are far from normal. "A or B?" is asked of the default and every other method, and of nothing
+else, so there is no search; its interval is a bootstrap over families, and over the seeds of every cell within them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dpbench.leaderboard.places import AUTO, CLIP, METHOD
+from dpbench.problems import catalogue
+
+SIZES = (1_500, 6_000)  # n of the most rows of small and of middling families
+DRAWS, LEVEL = 2_000, 0.95  # of the bootstrap
+
+
+class Left(NamedTuple):
+    """What the default leaves on a group of families, in shares; better: on how many it is below w = 0.
+
+    sign: the chance of as many or more families by coin flips: a one-sided sign test. low, high: quartiles.
+    """
+
+    group: str
+    families: int
+    median: float
+    low: float
+    high: float
+    mean: float
+    better: int
+    sign: float
+
+
+class Against(NamedTuple):
+    """The default's score less another method's: the mean over families that admit both, with its interval.
+
+    lower: on how many the default is lower; equal: on how many it is that very method.
+    """
+
+    algorithm: str
+    families: int
+    difference: float
+    low: float
+    high: float
+    lower: int
+    equal: int
+
+    @property
+    def words(self) -> str:
+        """Which of the two has the lower excess loss, where the interval says so."""
+        return "the default" if self.high < 0 else "the other" if self.low > 0 else "not distinguishable"
+
+
+def is_drawn(problem: str) -> bool:
+    """Whether the data are drawn from a seed, not collected by anybody."""
+    spec = catalogue.recipe_of(problem).spec
+    return spec.synthetic and not spec.citation
+
+
+def rows_of(problem: str) -> int:
+    """n, of the rows that are trained on."""
+    return catalogue.recipe_of(problem).rows or 0
+
+
+def groups(families: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
+    """Group → its families, by where the data come from and by the most rows of a problem."""
+    drawn = {name for name, problems in families.items() if all(map(is_drawn, problems))}
+    most = {name: max(map(rows_of, problems)) for name, problems in families.items()}
+    small, large = SIZES
+    members: dict[str, Callable[[str], bool]] = {
+        "all": lambda name: True,
+        "real": lambda name: name not in drawn,
+        "drawn": lambda name: name in drawn,
+        f"n < {small:,}": lambda name: most[name] < small,
+        f"n from {small:,} to {large:,}": lambda name: small <= most[name] <= large,
+        f"n > {large:,}": lambda name: most[name] > large,
+    }
+    return {group: [name for name in families if belongs(name)] for group, belongs in members.items()}
+
+
+def left(group: str, scores: pd.Series) -> Left:
+    """Of the default's scores by family, those of one group."""
+    from scipy.stats import binomtest
+
+    shares = 10.0 ** scores.to_numpy(float)
+    if not len(shares):
+        return Left(group, 0, np.nan, np.nan, np.nan, np.nan, 0, np.nan)
+    low, median, high = np.quantile(shares, [0.25, 0.5, 0.75])
+    better, undecided = int((shares < 1).sum()), int((shares == 1).sum())
+    decided = len(shares) - undecided
+    sign = binomtest(better, decided, alternative="greater").pvalue if decided else 1.0
+    return Left(group, len(shares), float(median), float(low), float(high), float(shares.mean()), better, float(sign))
+
+
+def against(
+    losses: pd.DataFrame,
+    scores: pd.DataFrame,
+    nulls: Mapping[str, float],
+    choice: Mapping[str, str],
+    families: Mapping[str, str],
+) -> list[Against]:
+    """The default against every method of `scores` (problem, algorithm, score), at one ε.
+
+    losses: (problem, algorithm, loss), a row per seed. choice: problem → the method that is the default there. A cell
+    without losses keeps its score in every draw.
+    """
+    rng = np.random.default_rng(0)
+    seeds = {at: table["loss"].to_numpy(float) for at, table in losses.groupby(METHOD[::2])}
+    drawn = {at: _scores(seeds.get(at), nulls[at[0]], score, rng) for at, score in _by_cell(scores).items()}
+    # Of a problem on which the default is another entrant both are the same runs, in every draw too.
+    default = {p: drawn.get((p, choice.get(p, AUTO)), values) for (p, name), values in drawn.items() if name == AUTO}
+    results = []
+    for name in sorted({name for _, name in drawn} - {AUTO}):
+        gaps = pd.DataFrame({p: mine - drawn[p, name] for p, mine in default.items() if (p, name) in drawn}).T
+        table = gaps.groupby([families.get(problem, problem) for problem in gaps.index]).mean()
+        values = table.to_numpy()
+        chosen = rng.integers(len(values), size=(DRAWS, len(values)))
+        means = values[chosen, np.arange(1, DRAWS + 1)[:, None]].mean(axis=1)
+        low, high = np.quantile(means, [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        first = values[:, 0]
+        lower, equal = int((first < 0).sum()), int((first == 0).sum())
+        results.append(Against(name, len(values), float(first.mean()), float(low), float(high), lower, equal))
+    return sorted(results, key=lambda one: -one.difference)
+
+
+def _by_cell(scores: pd.DataFrame) -> dict[tuple[str, str], float]:
+    return dict(zip(zip(scores["problem"], scores["algorithm"], strict=True), scores["score"], strict=True))
+
+
+def _scores(losses: np.ndarray | None, null: float, score: float, rng: np.random.Generator) -> np.ndarray:
+    """(1 + DRAWS,) the score, then those of resampled seeds."""
+    if losses is None or not np.isfinite(losses).all():
+        return np.full(1 + DRAWS, score)
+    means = losses[rng.integers(len(losses), size=(DRAWS, len(losses)))].mean(axis=1)
+    logs = np.log10(np.maximum(means / null, 10.0**-CLIP))
+    return np.concatenate([[score], np.minimum(logs, CLIP)])

@@ -1,0 +1,68 @@
+"""What the front page says of the default: shares by family, a sign test, and differences with an interval."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dpbench.leaderboard import headline
+from dpbench.leaderboard.places import AUTO
+
+
+def test_quartiles_and_the_sign_test_are_of_families():
+    one = headline.left("all", pd.Series(np.log10([0.01, 0.02, 0.04, 0.5, 2.0])))
+    assert (one.families, one.better, one.median) == (5, 4, pytest.approx(0.04))
+    assert (one.low, one.high, one.mean) == tuple(pytest.approx(value) for value in (0.02, 0.5, 0.514))
+    assert one.sign == pytest.approx(6 / 32)  # four or five heads of five
+    assert headline.left("none", pd.Series(dtype=float)).families == 0
+    assert headline.left("ties", pd.Series([0.0, 0.0])).sign == 1.0
+
+
+def test_groups_tell_real_data_from_drawn_ones_by_their_source():
+    found = headline.groups(
+        {"census": ["a1a", "adult"], "diabetes-ridge": ["diabetes-ridge"], "gen-tiny": ["gen-tiny"]}
+    )
+    assert found["real"] == ["census", "diabetes-ridge"]
+    assert found["drawn"] == ["gen-tiny"]
+    assert found["n < 1,500"] == ["diabetes-ridge", "gen-tiny"]
+    assert found["n > 6,000"] == ["census"]
+
+
+def losses(**cells):
+    """{problem_method: losses} as rows and scores."""
+    at = [(*name.split("_"), values) for name, values in cells.items()]
+    rows = pd.DataFrame([(p, m, v) for p, m, values in at for v in values], columns=["problem", "algorithm", "loss"])
+    scores = [(p, m, np.log10(np.mean(values))) for p, m, values in at]
+    return rows, pd.DataFrame(scores, columns=["problem", "algorithm", "score"])
+
+
+def test_a_difference_is_found_where_there_is_one_and_zero_where_the_default_is_that_method():
+    rng = np.random.default_rng(1)
+    cells = {
+        f"p{i}_{m}": rng.lognormal(mean, 0.1, 10) for i in range(12) for m, mean in (("a", -2), ("b", -1), ("c", -2))
+    }
+    rows, scores = losses(**cells)
+    chosen = scores[scores["algorithm"].eq("a")].assign(algorithm=AUTO)
+    scores = pd.concat([scores, chosen])
+    problems = {f"p{i}" for i in range(12)}
+    result = headline.against(rows, scores, dict.fromkeys(problems, 1.0), dict.fromkeys(problems, "a"), {})
+    one = {each.algorithm: each for each in result}
+    assert one["b"].words == "the default"
+    assert one["b"].difference == pytest.approx(np.log10(np.exp(-1)), abs=0.05)
+    assert one["c"].words == "not distinguishable"
+    assert one["c"].low < 0 < one["c"].high
+    assert (one["a"].difference, one["a"].low, one["a"].high, one["a"].equal) == (0, 0, 0, 12)
+
+
+def test_seeds_and_families_both_widen_the_interval():
+    def width(spread, families):
+        rng = np.random.default_rng(2)
+        cells = {f"p{i}_{m}": rng.lognormal(-2, spread, 5) for i in range(8) for m in ("a", "b")}
+        rows, scores = losses(**cells)
+        scores = pd.concat([scores, scores[scores["algorithm"].eq("a")].assign(algorithm=AUTO)])
+        names = [f"p{i}" for i in range(8)]
+        result = headline.against(rows, scores, dict.fromkeys(names, 1.0), dict.fromkeys(names, "a"), families)
+        one = next(each for each in result if each.algorithm == "b")
+        return one.high - one.low
+
+    assert width(0.5, {}) > 3 * width(0.05, {})
+    assert width(0.5, {f"p{i}": f"f{i // 4}" for i in range(8)}) != width(0.5, {})
