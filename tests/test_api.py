@@ -80,6 +80,8 @@ def test_an_algorithm_that_overspends_releases_nothing(data, tmp_path):
         "        return mechanisms.gaussian(W, sensitivity=1.0, rho=2 * mechanisms.budget.rho, label='w')\n"
     )
     with pytest.raises(PrivacyError, match=r"mine: the ledger composes to ε = .*, more than the 1 asked for"):
+        dpbench.fit(*data, algorithm=f"{tmp_path / 'mine.py'}:Mine", epsilon=1.0, trusted=True)
+    with pytest.raises(UserError, match="which are not in this process; run it as trusted code"):  # W is no sum
         dpbench.fit(*data, algorithm=f"{tmp_path / 'mine.py'}:Mine", epsilon=1.0)
 
 

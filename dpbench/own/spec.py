@@ -295,7 +295,8 @@ def _problem(spec: Spec) -> tuple[str, Any, int, int]:
     name = spec.algorithm
     if name == "auto":
         name = _chosen(spec, loss, d, delta)
-    if not spec.trusted and not name.startswith(algorithms.SERVED) and algorithms.not_ours(name, {}) is not None:
+    foreign = isinstance(name, str) and not name.startswith(algorithms.SERVED) and algorithms.not_ours(name, {})
+    if foreign and not spec.trusted:
         name = algorithms.SERVED + name
     # One softmax model moves by √2 for a row, k models by √k times as much as one.
     if k <= 2 or not algorithms.resolve(name)[0].needs.missing_for(losses.get(loss)):

@@ -34,7 +34,7 @@ from dpbench.serving import sandbox, wire
 
 UNREAD = "a sum over the rows may not be read before noise is added: the rows are not in this process"
 STEP = 2.0 ** -(ROW_BITS + WEIGHT_BITS)  # of the integers of a gradient
-NOT_SERVED = "works on the rows themselves, which are not in this process; run it without --served, as trusted code"
+NOT_SERVED = "works on the rows themselves, which are not in this process; run it as trusted code"
 
 
 class MechanismClient:
