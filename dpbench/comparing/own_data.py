@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -207,19 +208,13 @@ def compare(
     finally:
         if not cache:
             forget(data, results=results)
-    baseline = lines[0].name
     first = found[0]
     snippet = ""
     if first.best is not None and first.best.algorithm in first.useful:
         reference = first.references[first.best.algorithm]
         source = Source(os.fspath(data), target, schema)
         snippet = code.of(source, first.best, reference, loss=loss, weights=weights)
-    sentences = [
-        sentence
-        for one in found
-        if one.track == tracks[0]
-        for sentence in ranking.recommendation(one, baseline, profile)
-    ]
+    told = (ranking.recommendation(one, lines[0].name, profile) for one in found if one.track == tracks[0])
     return Comparison(
         found,
         table.task,
@@ -232,7 +227,7 @@ def compare(
         table.unit,
         1.0 if table.classes is None else float(min(np.mean(table.y > 0), np.mean(table.y <= 0))),
         snippet,
-        sentences,
+        list(chain.from_iterable(told)),
     )
 
 
