@@ -88,7 +88,8 @@ def test_half_of_the_theorems_noise_is_not_enough():
 
 @pytest.mark.parametrize("name", ["ssp-2018", "objpert-2018", "adassp-2018"])
 def test_the_audit_finds_nothing(name):
-    (found,) = dpbench.audit(name, 4.0, runs=2000)
+    # Beside the rows: a server has no proof for this term, whose loss is bounded on a ball alone.
+    (found,) = dpbench.audit(name, 4.0, runs=2000, in_process=name == "objpert-2018")
     assert found.passed, found.defect
 
 

@@ -17,9 +17,9 @@ from dpbench.study.declare import Case
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, band
-from dpbench.study.paper import Ends, Paper, by_factor, by_switches
+from dpbench.study.paper import End, Ends, Paper, by_factor, by_switches
 from dpbench.study.printed import Number
-from dpbench.study.statistics import means
+from dpbench.study.statistics import means, plus_minus
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, RED
 from dpbench.study.verdict import NotEnough
 from dpbench.study.verdicts import Cell, Place, Switch
@@ -37,6 +37,8 @@ METHODS = {"ssp-2018": "SSP", "adassp": "AdaSSP", "adassp-2018": "AdaSSP", "objp
 RELEASED = {"SSP": {CONSTANTS}, "AdaSSP": {CONSTANTS}, "ObjPert": {CONSTANTS, HALF}}
 JUDGED = ("AdaSSP", "ObjPert")
 LOOKS = {"SSP": (GREEN, "^"), "AdaSSP": (RED, "o"), "ObjPert": (BLUE, "s")}
+RELEASED_FORM = " as released"
+RIVALS = ("ObjPert as released", "ObjPert", "SSP as released", "SSP", W0)
 SHOWN = ("bike", "protein", "wine", "airfoil", "sml", "housing")
 NEARLY_ALL, ERRORS = 0.9, 2.0  # share of the sets; standard errors of a difference
 EPSILON, LAST = 1.0, 10.0
@@ -47,25 +49,24 @@ def runs(context: Context, artefact: str = "errors") -> pd.DataFrame:
     """The runs with `set`, `method`, `error` (mean squared error on the tenth kept apart) and `on`, the switches."""
     rows = PAPER.rows(context, artefact)
     rows = rows[rows["held_loss"].notna()]
-    method = rows["algorithm"].map(METHODS).where(rows["planted"].ne(0), BEST).fillna(W0)
+    bare = rows["planted"].eq(0) & (artefact == "errors")  # all noise of SSP taken away
     released = rows["algorithm"].eq("adassp-2018")  # its constants are its own, not a setting
     return rows.assign(
         set=rows["problem"].str.removeprefix("wang-").str.partition(":")[0],
-        method=method,
+        method=rows["algorithm"].map(METHODS).where(~bare, BEST),
         error=2 * rows["held_loss"],
-        on=rows["on"].where(~released, CONSTANTS),
+        on=rows["on"].where(~released, CONSTANTS).where(~bare, ""),
     )
 
 
 @memoised
-def ends(context: Context) -> Ends:
-    """Mean errors by set, method, the switches that are on, and ε; those without noise at ε = 1 alone."""
-    rows = runs(context).assign(on=lambda table: table["on"].where(~table["method"].isin([W0, BEST]), ""))
-    return Ends(means(rows, ["set", "method", "on", "epsilon"], "error"), "errors", "no rows of {method} on {set}")
+def table(context: Context) -> pd.DataFrame:
+    """Mean errors by set, method, the switches that are on, and ε; the model without noise is at ε = 1 alone."""
+    return means(runs(context), ["set", "method", "on", "epsilon"], "error")
 
 
 def on(method: str, released: bool) -> str:
-    """What `Ends` call a method's switches."""
+    """The switches of a method's released form; its exact form has none."""
     return " + ".join(one for one in (CONSTANTS, HALF) if released and one in RELEASED[method])
 
 
@@ -84,56 +85,45 @@ def printed(context: Context, method: str, name: str, epsilon: float = EPSILON) 
 
 @PAPER.artefact("errors")
 def errors(context: Context):
-    at, records = ends(context), []
-    for name in sets(context):
-        record = {"set": name}
-        for method in (W0, BEST, "SSP", "AdaSSP", "ObjPert"):
-            record[f"{method}, printed"] = f"{float(printed(context, method, name)):.4f}"
-            forms = {"ours": True, "exact": False} if method in RELEASED else {"ours": None}
-            for form, released in forms.items():
-                key = "" if released is None else on(method, released)
-                cell = at.matching(set=name, method=method, on=key, epsilon=EPSILON)
-                record[f"{method}, {form}"] = f"{cell[0].mean:.4f} ± {cell[0].se:.4f}" if cell else "–"
-        records.append(record)
-    columns = {heading: f"{{{heading}}}" for heading in (records[0] if records else {})}
-    gaps = [] if records else [context.gap("errors", "every row")]
-    return Table(pd.DataFrame(records, columns=[*columns]), "", pd.DataFrame(records), gaps), {"epsilon": EPSILON}
+    records = []
+    for method in (W0, BEST, *RELEASED):
+        forms = {"as released": on(method, True), "exact": ""} if method in RELEASED else {"ours": ""}
+        for name in sets(context):
+            records.append({"set": name, "column": f"{method}, printed", "text": printed(context, method, name)})
+            for form, switches in forms.items():
+                cell = select(table(context), set=name, method=method, on=switches, epsilon=EPSILON)
+                records += [
+                    {"set": name, "column": f"{method}, {form}", "text": plus_minus(one.mean, one.se, ".4f", ".4f")}
+                    for one in cell.itertuples()
+                ]
+    data = pd.DataFrame(records, columns=["set", "column", "text"])
+    columns = {name: {"column": name} for name in data["column"].unique()}
+    made = Table.crossed(data, [{"set": name} for name in sets(context)], {"set": "{set}"}, columns, "{text}")
+    made.gaps = [] if records else [context.gap("errors", "every row")]
+    return made, {"epsilon": EPSILON}
 
 
 @PAPER.artefact("curves")
 def curves(context: Context):
-    rows = runs(context)
-    table = means(rows, ["set", "method", "on", "epsilon"], "error")
     page = Panels(context, "errors", len(SHOWN), columns=3, size=(3.0, 2.5), room=0.9)
     levels = context.experiment.published()["epsilon"]
     for axis, name in page.over(SHOWN, title=str):
-        panel = select(table, set=name)
+        panel = select(table(context), set=name)
         if page.empty(axis, panel, name, f"wang-{name}"):
             continue
         for method, (colour, marker) in LOOKS.items():
-            for released, style in ((True, "-"), (False, "--")):
+            for released, form, style in ((True, "as released", "-"), (False, "exact", "--")):
                 line = select(panel, method=method, on=on(method, released)).sort_values("epsilon")
-                form = "as released" if released else "exact"
                 axis.plot(line["epsilon"], line["mean"], style, color=colour, label=f"{method}, {form}")
                 band(axis, line, "epsilon", colour)
             values = [float(printed(context, method, name, each)) for each in levels]
             axis.plot(levels, values, marker, color=colour, mfc="none", ms=5, label=f"{method}, printed")
-        for method, colour in ((W0, BLACK), (BEST, GREY)):
-            for row in select(panel, method=method).itertuples():
-                axis.axhline(row.mean, color=colour, lw=1, ls=":", label=method)
         low, high = (float(printed(context, method, name)) for method in (BEST, W0))
+        for value, method, colour in ((high, W0, BLACK), (low, BEST, GREY)):
+            axis.axhline(value, color=colour, lw=1, ls=":", label=f"{method}, printed")
         axis.set(xscale="log", yscale="log", ylim=(0.8 * low, 3 * max(low, high)))
     page.label("ε", "mean squared error")
-    return page.figure("", table, legend=4), {}
-
-
-RIVALS = {
-    "ObjPert as released": ("ObjPert", True),
-    "ObjPert": ("ObjPert", False),
-    "SSP as released": ("SSP", True),
-    "SSP": ("SSP", False),
-    W0: (W0, False),
-}
+    return page.figure("", table(context), legend=4), {}
 
 
 def won(context: Context, rival: str, epsilon: float) -> tuple[int, int, int]:
@@ -141,61 +131,59 @@ def won(context: Context, rival: str, epsilon: float) -> tuple[int, int, int]:
 
     As released it is set against what is as released, else the exact form against the exact one.
     """
-    method, released = RIVALS[rival]
-    at, leads = ends(context), []
+    at, leads = Ends(table(context), "errors", "no rows of {method} on {set}"), []
+    method, released = rival.removesuffix(RELEASED_FORM), rival.endswith(RELEASED_FORM)
     for name in sets(context):
         mine = at.matching(set=name, method="AdaSSP", on=on("AdaSSP", released), epsilon=epsilon)
-        key = {"on": "", "epsilon": EPSILON} if method == W0 else {"on": on(method, released), "epsilon": epsilon}
-        other = at.matching(set=name, method=method, **key)
+        if method == W0:
+            leads += [one.lead(End(float(printed(context, W0, name)), 0.0, 1, {})) for one in mine]
+            continue
+        other = at.matching(set=name, method=method, on=on(method, released), epsilon=epsilon)
         leads += [one.lead(two) for one, two in zip(mine, other, strict=False)]
     return sum(lead > 0 for lead in leads), sum(lead > ERRORS for lead in leads), len(leads)
 
 
 @PAPER.artefact("wins")
 def wins(context: Context):
-    records = []
-    for epsilon in context.epsilons("wins"):
-        record = {"ε": f"{epsilon:g}"}
-        for rival in RIVALS:
-            below, clearly, of = won(context, rival, epsilon)
-            record[rival] = f"{below} ({clearly}) of {of}" if of else "–"
-        records.append(record)
+    counts = {e: {rival: won(context, rival, e) for rival in RIVALS} for e in context.epsilons("wins")}
+    records = [
+        {"ε": f"{e:g}"} | {rival: f"{below} ({clearly}) of {of}" for rival, (below, clearly, of) in by.items()}
+        for e, by in counts.items()
+    ]
     gaps = [] if len(runs(context)) else [context.gap("wins", "every row")]
     return Table(pd.DataFrame(records, columns=["ε", *RIVALS]), "", pd.DataFrame(records), gaps), {}
 
 
-@PAPER.claim("objpert", rivals=("ObjPert as released", "ObjPert"))
-@PAPER.claim("ssp", rivals=("SSP as released", "SSP"))
-def better(context: Context, rivals):
+@PAPER.claim("better", rival="ObjPert", title="objective perturbation")
+@PAPER.claim("better_ssp", section="better", rival="SSP", title="sufficient statistics perturbation")
+def better(context: Context, rival, title):
     """On nine sets in ten, by means; all sets are needed."""
     every = len(context.experiment.published()[W0])
-    for rival in rivals:
-        below, clearly, of = won(context, rival, EPSILON)
+    for suffix, form in ((RELEASED_FORM, "as released"), ("", "both with exact accounting")):
+        below, clearly, of = won(context, rival + suffix, EPSILON)
         if of < every:
             raise NotEnough(f"{of} of {every} sets have rows", "errors")
-        form = "as released" if rival.endswith("released") else "both with exact accounting"
         yield below >= NEARLY_ALL * of, {"form": form, "below": below, "clearly": clearly, "of": of}
 
 
 @PAPER.claim("half")
 def half(context: Context):
-    """(ObjPert - non-private)/(w = 0 - non-private) at ε = 10, where the gap is over ten standard errors."""
-    at, ratios = ends(context), {"printed": [], "halved": [], "whole": []}
+    """(ObjPert - non-private)/(w = 0 - non-private) at ε = 10, of sets where w = 0 is twice as far off or more."""
+    at, ratios = Ends(table(context), "errors", "no rows of {method} on {set}"), []
     for name in sets(context):
-        key = {"set": name, "epsilon": EPSILON}
-        best, zero = at(method=BEST, on="", **key), at(method=W0, on="", **key)
-        if zero.mean - best.mean < 10 * math.hypot(zero.se, best.se):
+        floor, width, there = (
+            float(printed(context, *at)) for at in ((BEST, name), (W0, name), ("ObjPert", name, LAST))
+        )
+        if width < 2 * floor:
             continue
-        floor, width = (float(printed(context, method, name)) for method in (BEST, W0))
-        ratios["printed"].append((float(printed(context, "ObjPert", name, LAST)) - floor) / (width - floor))
-        for form, switches in (("halved", on("ObjPert", True)), ("whole", CONSTANTS)):
-            mine = at(set=name, method="ObjPert", on=switches, epsilon=LAST)
-            ratios[form].append((mine.mean - best.mean) / (zero.mean - best.mean))
-    if not ratios["printed"]:
+        best = at(set=name, method=BEST, on="", epsilon=EPSILON).mean
+        ours = [at(set=name, method="ObjPert", on=form, epsilon=LAST).mean for form in (on("ObjPert", True), CONSTANTS)]
+        ratios.append([(there - floor) / (width - floor), *((mean - best) / (width - best) for mean in ours)])
+    if not ratios:
         raise NotEnough("no set has a wide enough gap", "errors")
-    medians = {form: float(np.median(values)) for form, values in ratios.items()}
-    near = abs(medians["printed"] - medians["halved"]) < abs(medians["printed"] - medians["whole"])
-    return near, {**medians, "of": len(ratios["printed"])}
+    published, halved, whole = np.median(ratios, axis=0)
+    near = abs(published - halved) < abs(published - whole)
+    return bool(near), {"printed": published, "halved": halved, "whole": whole, "of": len(ratios)}
 
 
 @PAPER.erratum("ssp")

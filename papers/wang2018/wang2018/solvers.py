@@ -9,45 +9,42 @@ from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from dpbench.algorithms.base import Algorithm, AuditCase, BaseSettings, Disclosure, Needs
+from dpbench.algorithms import base as dp
 from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, at_rho
 
-EXACT, PUBLISHED = "exact", "published"
+PUBLISHED = "published"
 FAILURE = 0.05  # ϱ of adassp.m
 LIPSCHITZ = 2.0  # of a row's gradient (<x, w> - y)x on ‖w‖ ≤ 1
-GRAM = Disclosure("gram", "XᵀX", count="1", add_remove="1", why="‖x‖ ≤ 1")
-MOMENTS = Disclosure("moments", "Xᵀy, labels clipped to ±1", count="1", add_remove="1", why="‖x‖ ≤ 1, |y| ≤ 1")
+GRAM = dp.Disclosure("gram", "XᵀX", count="1", add_remove="1", why="‖x‖ ≤ 1")
+MOMENTS = dp.Disclosure("moments", "Xᵀy, labels clipped to ±1", count="1", add_remove="1", why="‖x‖ ≤ 1, |y| ≤ 1")
 
 
-class Wang(Algorithm):
+class Calibrated(dp.BaseSettings, frozen=True):
+    """calibration: of the noise, see the class. half: of Xᵀy, see `ObjPert2018`."""
+
+    calibration: Literal["exact", "published"] = "exact"
+    half: bool = False
+
+
+class Wang(dp.Algorithm):
     """What the methods share."""
 
     home = "wang2018"
     paper_accounting = "tight"
     accountings: ClassVar = ("tight",)
-    needs = Needs(quadratic=True, regularisers=("l2",))
+    needs = dp.Needs(quadratic=True, regularisers=("l2",))
     delta = 1e-6
+    Settings = Calibrated
 
     def work(self, n, d, settings):
-        """A Gram matrix and a few factorisations of it."""
         return 2.0 * n * d * d + 30.0 * d**3
 
     def audit_case(self):
-        """Labels as they are, where they decide."""
-        return AuditCase(loss="squared", steepest=False)
+        return dp.AuditCase(loss="squared", steepest=False)  # labels as they are, where they decide
 
-
-class Zero(Wang):
-    """w-0: releases w = 0, which no data have a part in: "trivial" in the released code."""
-
-    name = "w-0"
-    title = "w = 0"
-    private = False  # a baseline: nothing is released that a ledger could count
-    unpaid = "nothing: it looks at no data"
-
-    def run(self, problem, W, mechanisms, settings, trace):
-        """Zeros (k, d)."""
-        return np.zeros_like(W)
+    def plan(self, problem, mechanisms, settings):
+        for one in self.discloses:
+            mechanisms.plan(one.label, Gaussian(self.multiplier(mechanisms.budget, settings)), 1)
 
 
 class SSP(Wang):
@@ -61,30 +58,16 @@ class SSP(Wang):
     title = "SSP"
     discloses = (GRAM, MOMENTS)
 
-    class Settings(BaseSettings, frozen=True):
-        """calibration: of the noise, see the class."""
-
-        calibration: Literal["exact", "published"] = "exact"
-
     def flaw(self, settings, accounting=""):
-        """Two releases, each at the noise of one."""
         return "two releases at ε each cost 1.59 at ε = 1, not 1" if settings.calibration == PUBLISHED else ""
 
     def multiplier(self, budget, settings):
-        """The noise over its sensitivity, of each of the two."""
         if settings.calibration == PUBLISHED:
             return math.sqrt(math.log(4 / budget.delta)) / budget.epsilon
         return at_rho(budget.rho / 2).noise_multiplier
 
-    def plan(self, problem, mechanisms, settings):
-        """Two Gaussian releases."""
-        for label in ("gram", "moments"):
-            mechanisms.plan(label, Gaussian(self.multiplier(mechanisms.budget, settings)), 1)
-
     def run(self, problem, W, mechanisms, settings, trace):
-        """Solutions (k, d)."""
-        z = self.multiplier(mechanisms.budget, settings)
-        gram, moments = noisy_sums(problem, len(W), mechanisms, z)
+        gram, moments = noisy_sums(problem, len(W), mechanisms, self.multiplier(mechanisms.budget, settings))
         return solved(gram + problem.n * problem.l2 * np.eye(problem.d), moments)
 
 
@@ -98,31 +81,20 @@ class AdaSSP2018(Wang):
     name = "adassp-2018"
     title = "AdaSSP, constants as released"
     discloses = (
-        Disclosure("eigenvalue", "λ_min(XᵀX)", count="1", add_remove="1", why="Weyl, ‖x‖ ≤ 1"),
-        GRAM,
-        MOMENTS,
-    )
+        dp.Disclosure("eigenvalue", "λ_min(XᵀX)", count="1", add_remove="1", why="Weyl, ‖x‖ ≤ 1"), GRAM, MOMENTS,
+    )  # fmt: skip
 
-    def multiplier(self, budget):
-        """s, of all three."""
+    def multiplier(self, budget, settings):
         return math.sqrt(math.log(6 / budget.delta)) / (budget.epsilon / 3)
 
-    def plan(self, problem, mechanisms, settings):
-        """Three Gaussian releases."""
-        for label in ("eigenvalue", "gram", "moments"):
-            mechanisms.plan(label, Gaussian(self.multiplier(mechanisms.budget)), 1)
-
     def run(self, problem, W, mechanisms, settings, trace):
-        """Solutions (k, d)."""
-        (k, d), s = W.shape, self.multiplier(mechanisms.budget)
+        (k, d), s, own = W.shape, self.multiplier(mechanisms.budget, settings), problem.n * problem.l2
         least = problem.least_eigenvalue(problem.hessian_sum(np.zeros(d)))
         least = mechanisms.gaussian(np.tile(least, k), sensitivity=1.0, noise_multiplier=s, label="eigenvalue")
         gram, moments = noisy_sums(problem, k, mechanisms, s)
-        gram = (gram + gram.transpose(0, 2, 1)) / 2
-        own = problem.n * problem.l2
         least = np.maximum(0.0, least + own - s * math.sqrt(math.log(6 / mechanisms.budget.delta)))
         ridge = np.maximum(0.0, s * math.sqrt(d * math.log(2 * d * d / FAILURE)) - least)
-        return solved(gram + (own + ridge)[:, None, None] * np.eye(d), moments)
+        return solved((gram + gram.transpose(0, 2, 1)) / 2 + (own + ridge)[:, None, None] * np.eye(d), moments)
 
 
 class ObjPert2018(Wang):
@@ -131,56 +103,43 @@ class ObjPert2018(Wang):
     Exact: Λ = 2/ε, and the noise that the accountant of perturbed objectives asks for at L = 2: more than half of the
     theorem's L√(8 ln(2/δ) + 4ε)/ε, which is for neighbours of one row more or less, and would cost 1.19 at ε = 1.
     Published (ObjPert.m): Λ = 2/ε², less than the theorem's for ε > 1, and L√(4 ln(2/δ) + 2ε)/ε².
-    half: minimise ‖Rw - v/2‖ with RᵀR = XᵀX + ΛI and Rᵀv = Xᵀy - b, as its
-    line 45 has it: half of Xᵀy, so that the estimate is about half as long.
+    half: minimise ‖Rw - v/2‖ with RᵀR = XᵀX + ΛI and Rᵀv = Xᵀy - b, as its line 45 has it: half of Xᵀy, so that the
+    estimate is about half as long.
     """
 
     name = "objpert-2018"
     title = "Objective perturbation"
     either = True
     discloses = (
-        Disclosure(
-            "minimiser",
-            "the minimiser of the objective with <b, w> added",
-            "objective perturbation",
-            "1",
-            add_remove="2",
-            why="|<x, w> - y| ≤ 2 where ‖w‖ ≤ 1, one rank a row",
+        dp.Disclosure(
+            "minimiser", "the minimiser of the objective with <b, w> added", "objective perturbation", "1",
+            add_remove="2", why="|<x, w> - y| ≤ 2 where ‖w‖ ≤ 1, one rank a row",
         ),
-    )
-
-    class Settings(BaseSettings, frozen=True):
-        """calibration: of ridge and noise; half: of Xᵀy, see the class."""
-
-        calibration: Literal["exact", "published"] = "exact"
-        half: bool = False
+    )  # fmt: skip
 
     def flaw(self, settings, accounting=""):
-        """Where a proof covers the constants only for small ε, or not at all."""
         if settings.half:
             return "with half of Xᵀy a row moves the gradient by 3, and the noise is for 2"
         return "ridge and noise are below the theorem's for ε > 1" if settings.calibration == PUBLISHED else ""
 
-    def constants(self, budget, settings):
-        """(Λ, what is released)."""
+    def event(self, budget, settings):
+        """What is released of the minimiser; its curvature is 1/Λ."""
         epsilon = budget.epsilon
         if settings.calibration == PUBLISHED:
             z = math.sqrt(4 * math.log(2 / budget.delta) + 2 * epsilon) / epsilon**2
-            return 2 / epsilon**2, ConvexPerturbation(z, epsilon**2 / 2, budget.relation)
+            return ConvexPerturbation(z, epsilon**2 / 2, budget.relation)
         event = ConvexPerturbation(1.0, epsilon / 2, budget.relation)
-        return 2 / epsilon, replace(event, noise_multiplier=budget.noise_scale(((event, 1),)))
+        return replace(event, noise_multiplier=budget.noise_scale(((event, 1),)))
 
     def plan(self, problem, mechanisms, settings):
-        """One perturbed objective."""
-        mechanisms.plan("minimiser", self.constants(mechanisms.budget, settings)[1], 1)
+        mechanisms.plan("minimiser", self.event(mechanisms.budget, settings), 1)
 
     def run(self, problem, W, mechanisms, settings, trace):
-        """Minimisers (k, d)."""
-        ridge, event = self.constants(mechanisms.budget, settings)
+        event = self.event(mechanisms.budget, settings)
         moved = mechanisms.budget.relation.rows * LIPSCHITZ
         b = mechanisms.linear_term(problem.d, sensitivity=moved, event=event, label="minimiser")
         c = (problem.label_moments(1.0) - b) / (2 if settings.half else 1)
-        return within_ball(problem.hessian_sum(np.zeros(problem.d)) + ridge * np.eye(problem.d), c)
+        return within_ball(problem.hessian_sum(np.zeros(problem.d)) + np.eye(problem.d) / event.curvature, c)
 
 
 def noisy_sums(problem, k: int, mechanisms: Any, z: float):
