@@ -1,6 +1,5 @@
 """The papers in packages of their own, in `papers/`: each is found, short, and passes its own tests."""
 
-import ast
 import os
 import subprocess
 import sys
@@ -11,6 +10,7 @@ import pytest
 from dpbench import experiments
 from dpbench.run.store import Store
 from dpbench.study.plan import plan
+from tests.own.test_size import lines_of_code
 from tests.packages import install, installed
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,16 +46,6 @@ def test_a_paper_passes_its_own_tests(paper, site, tmp_path):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *own]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout
-
-
-def lines_of_code(text):
-    """Those that are neither blank, nor a comment, nor part of a docstring."""
-    docstrings = set()
-    for node in ast.walk(ast.parse(text)):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node):
-            docstrings |= set(range(node.body[0].lineno, node.body[0].end_lineno + 1))
-    lines = enumerate(map(str.strip, text.splitlines()), 1)
-    return sum(bool(line) and not line.startswith("#") and number not in docstrings for number, line in lines)
 
 
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda path: path.name)
