@@ -129,7 +129,7 @@ def error_curves(context: Context, name: str) -> WithWords:
     strokes = [Stroke({"T_asked": T}, f"T = {T:,}", colour, width)
                for T, colour, width in zip(TS, (SKY, GREEN, ORANGE, RED), (3.4, 2.5, 1.8, 1.1), strict=True)
     ]  # fmt: skip
-    low = min(5e-3, table["mean"].min() * 0.6)
+    low = 0.6 * min(0.01, table["mean"].min(), *(float(one["published"]) for one in printed_ends(context)))
 
     def panel(axis: Any, key: Any) -> None:
         axis.set(yscale="log", xlim=(-20, 1030), xticks=[0, 500, 1000], ylim=(low, 50))
