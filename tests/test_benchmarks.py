@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from benchmarks import iteration_bench, other_libraries, plan_coverage, tables, textbook
+from benchmarks import fresh_numbers, iteration_bench, other_libraries, plan_coverage, tables, textbook
 from benchmarks.cluster_simulation import makespan
 from benchmarks.machine import Roofline
 from dpbench.algorithms.registry import BUILTIN
@@ -147,3 +147,15 @@ def test_what_a_plan_holds_is_counted_by_hand():
     counted = plan_coverage.held(plans, found, {"a": None, "b": None}, "nothing", "AUC")
     assert counted == (1, 2, 4, pytest.approx(0.125))
     assert plan_coverage.held(plans, found, {"a": None}, "nothing", "AUC")[:3] == (1, 1, 3)
+
+
+def test_fresh_tables_are_in_no_other_list_and_a_cell_below_the_line_counts():
+    assert len(fresh_numbers.TABLES) == 12
+    assert not fresh_numbers.TABLES.keys() & plan_coverage.ALL.keys()
+    found = {
+        (name, bounds, "m", epsilon): [-0.02, -0.02] if (name, bounds, epsilon) == ("a", "wide", 3.0) else [0.0, 0.1]
+        for name in ("a", "b", "few")
+        for bounds in fresh_numbers.BOUNDS
+        for epsilon in fresh_numbers.EPSILONS
+    }
+    assert fresh_numbers.bad(found, {"a": 800, "b": 900, "few": 799}, "m") == (1, 8)
