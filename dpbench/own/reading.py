@@ -22,7 +22,9 @@ from dpbench.schema import Column, Schema, Target, word
 from dpbench.schema import load as load_schema
 
 REPEATED = ("sklearn.model_selection", "sklearn.ensemble", "sklearn.multiclass", "sklearn.calibration",
-            "sklearn.feature_selection")  # what fits clones of an estimator to the same rows  # fmt: skip
+            "sklearn.feature_selection", "sklearn.multioutput", "sklearn.semi_supervised",
+            "sklearn.linear_model._ransac")  # what fits clones of an estimator to the same rows  # fmt: skip
+SEEDING = ("sklearn.ensemble._bagging", "sklearn.ensemble._weight_boosting")  # what gives each clone a seed of its own
 
 
 class PrivacyWarning(UserWarning):
@@ -200,20 +202,36 @@ def weights_of(class_weight: Any, labels: tuple[Any, ...]) -> tuple[float, ...] 
     return tuple(float(positive("class_weight", given.get(label, 1.0))) for label in known)
 
 
-_WARNED: set[tuple[str, ...]] = set()  # of the columns, so that many clones are one warning
+_WARNED: set[tuple[str, ...]] = set()  # (message, columns), so that many clones are one warning
+_SEVERAL = (
+    "several fits to the same rows: each states the ε of one, and together they cost more; give budget=, a "
+    "dpbench.DataBudget, which counts and limits it"
+)
+_SEEDED = (
+    "several fits to the same rows, none of them a release: their ensemble gives each a seed, and its bootstrap "
+    "repeats rows, which no ε of one fit counts; average fits of your own, without random_state and with one budget="
+)
 
 
-def warn_of_clones(columns: tuple[str, ...]) -> None:
-    """PrivacyWarning where scikit-learn fits clones to the same rows, which cost more than one fit states."""
+def warn_of_clones(columns: tuple[str, ...], *, seeded: bool, charged: bool) -> None:
+    """PrivacyWarning where scikit-learn fits clones to the same rows, which cost more than one fit states.
+
+    Args:
+        columns: of the rows; the same ones are warned of once.
+        seeded: whether the fit has a random_state. The user's own, he knows that it is no release; an ensemble's is
+            put over it without a word.
+        charged: whether a budget counts the fits.
+    """
     frame: Any = inspect.currentframe()
-    while frame is not None and columns not in _WARNED:
-        if str(frame.f_globals.get("__name__")).startswith(REPEATED):
-            _WARNED.add(columns)
-            warnings.warn(
-                "several fits to the same rows: each states the ε of one, and together they cost more; give budget=, a "
-                "dpbench.DataBudget, which counts and limits it",
-                PrivacyWarning,
-                stacklevel=3,
-            )
+    while frame is not None:
+        module, told = str(frame.f_globals.get("__name__")), ""
+        if module.startswith(SEEDING):
+            told = _SEEDED
+        elif module.startswith(REPEATED) and not seeded and not charged:
+            told = _SEVERAL
+        if told:
+            if (told, *columns) not in _WARNED:
+                _WARNED.add((told, *columns))
+                warnings.warn(told, PrivacyWarning, stacklevel=3)
             return
         frame = frame.f_back

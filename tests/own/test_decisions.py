@@ -5,7 +5,10 @@ from decimal import Decimal
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import cross_val_score
+from sklearn.ensemble import BaggingClassifier, BaggingRegressor, VotingClassifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.multioutput import MultiOutputClassifier
+from sklearn.pipeline import make_pipeline
 
 import dpbench
 from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, load_model
@@ -124,6 +127,56 @@ def test_clones_that_scikit_learn_fits_to_the_same_rows_are_warned_of_once(recwa
     assert {one.category for one in recwarn.list} == {PrivacyWarning}
     assert "give budget=, a dpbench.DataBudget" in str(recwarn.list[0].message)
     assert len(recwarn.list) == 1
+
+
+def told_of_clones(recwarn, monkeypatch, fit, **given):
+    """The warnings of what fits clones of a classifier to the same rows."""
+    monkeypatch.setattr(reading, "_WARNED", set())
+    recwarn.clear()
+    fit(PrivateClassifier(1.0, delta=1e-4, bounds=(0, 1), classes=[0, 1], **given))
+    return [str(one.message) for one in recwarn.list if one.category is PrivacyWarning]
+
+
+@pytest.mark.parametrize("given", [{}, {"random_state": 0}, {"budget": True}])
+@pytest.mark.parametrize(
+    "within", [lambda one: one, make_pipeline, lambda one: GridSearchCV(one, {"l2": [0, 1]}, cv=2)]
+)
+def test_an_ensemble_that_seeds_its_clones_is_warned_of_once(within, given, recwarn, monkeypatch):
+    """Its seeds are not the user's: a bagging of fits without one took all of them for his own, and was silent."""
+    if given == {"budget": True}:
+        given = {"budget": DataBudget.create(None, epsilon=20, delta=1e-2)}
+
+    def fit(model):
+        bag = BaggingClassifier(within(model), n_estimators=3, random_state=0).fit(LINE, np.arange(60) % 2)
+        last = getattr(bag.estimators_[0], "best_estimator_", bag.estimators_[0])
+        last = last[-1] if hasattr(last, "steps") else last
+        assert last.guarantee_ == "reproducible: not a release"
+
+    (told,) = told_of_clones(recwarn, monkeypatch, fit, **given)
+    assert "none of them a release: their ensemble gives each a seed" in told
+
+
+def test_a_seed_of_ones_own_or_a_budget_is_not_warned_of(recwarn, monkeypatch):
+    y = np.arange(60) % 2
+
+    def voting(model):
+        VotingClassifier([("a", model), ("b", model)]).fit(LINE, y)
+
+    assert len(told_of_clones(recwarn, monkeypatch, voting)) == 1
+    assert not told_of_clones(recwarn, monkeypatch, voting, random_state=0)
+    budget = DataBudget.create(None, epsilon=20, delta=1e-2)
+    assert not told_of_clones(recwarn, monkeypatch, voting, budget=budget)
+    assert len(budget.charges) == 2
+    (told,) = told_of_clones(
+        recwarn, monkeypatch, lambda model: MultiOutputClassifier(model).fit(LINE, np.c_[y, 1 - y])
+    )
+    assert "give budget=" in told
+
+
+def test_a_regressors_bagging_is_warned_of_too(recwarn, monkeypatch):
+    monkeypatch.setattr(reading, "_WARNED", set())
+    BaggingRegressor(PrivateRegressor(1.0, bounds=(0, 1), target_bounds=(0, 1)), n_estimators=2).fit(LINE, LINE[:, 0])
+    assert [one.category for one in recwarn.list] == [PrivacyWarning]
 
 
 @pytest.mark.parametrize("how", [{"row_bound": None}, {"row_bound": 0.5}, {"row_bound": "rule"}])
