@@ -117,8 +117,8 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     if delta > 0:
         pld = _pld(counts, delta)
         routes.append(pld)
-        # Rényi DP where the privacy-loss distribution does not fit on its grid.
-        if not math.isfinite(pld.epsilon):
+        # Rényi DP where the privacy-loss distribution does not fit on its grid, or where many choices add up.
+        if not math.isfinite(pld.epsilon) or any(isinstance(r, BoundedRange) for r, _ in counts):
             routes.append(_rdp(counts, delta))
     best = min(routes, key=lambda s: s.epsilon)
     return Spent(best.epsilon, best.checked_by + _stand_ins(counts))
@@ -282,6 +282,8 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
     if gaussians:
         counts = (*counts, (Gaussian(_composed(gaussians)), 1))
     deviations = [_deviation(r) for r, _ in counts]
+    if all(isinstance(r, BoundedRange) for r, _ in counts):
+        return None  # alone they compose better by Rényi DP
     # A distribution for each of many kinds takes long to compose; `_spent` then takes Rényi DP.
     if math.inf in deviations or len(counts) > 50:
         return None
@@ -307,6 +309,8 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
                 one = _fixed_size(m / n, z, step)
             case Laplace(z):
                 one = pld.from_laplace_mechanism(z, value_discretization_interval=step)
+            case BoundedRange(epsilon):
+                one = _ranged(epsilon, step)
             case _:
                 # What is ε₀-DP stands as randomised response, its worst case.
                 guarantee = DifferentialPrivacyParameters(_on_grid(_pure_epsilon(release), step), 0)
@@ -321,8 +325,6 @@ def _fixed_size(rate: float, noise_multiplier: float, step: float) -> PrivacyLos
     Zhu, Dong and Wang (2022), Theorem 11: that of the row removed where e^ε ≥ 1, of the row added where it is less. The
     pair of this profile is its own reverse, so one distribution serves both directions.
     """
-    from dp_accounting.pld import pld_pmf
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
     from dp_accounting.pld.privacy_loss_mechanism import AdjacencyType, GaussianPrivacyLoss
 
     removed, added = (
@@ -334,6 +336,25 @@ def _fixed_size(rate: float, noise_multiplier: float, step: float) -> PrivacyLos
     steps = np.arange(-last, last + 1)
     below, above = (part * step for part in (steps[:last], steps[last:]))
     deltas = np.concatenate([added.get_delta_for_epsilon(below), removed.get_delta_for_epsilon(above)])
+    return _of_profile(deltas, last, step)
+
+
+def _ranged(epsilon: float, step: float) -> PrivacyLossDistribution:
+    """One choice of bounded range: of pairs with two losses, t and t - ε, the largest δ over t at every x.
+
+    δ(x) = (1 - e^{(x-ε)/2})²/(1 - e^{-ε}) within ±ε; below, what it is for all that is ε-DP, 1 - e^x.
+    """
+    last = math.ceil(epsilon / step)
+    x = np.arange(-last, last + 1) * step
+    inside = np.expm1((np.clip(x, -epsilon, epsilon) - epsilon) / 2) ** 2 / -math.expm1(-epsilon)
+    return _of_profile(np.where(x < -epsilon, -np.expm1(x), inside), last, step)
+
+
+def _of_profile(deltas: np.ndarray, last: int, step: float) -> PrivacyLossDistribution:
+    """The least pair on the grid from -last·step to last·step that dominates a profile of those `deltas`."""
+    from dp_accounting.pld import pld_pmf
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
     # As pld_pmf.create_pmf_pessimistic_connect_dots, which takes a dictionary of a million points.
     rise = np.diff(deltas)
     masses = np.append(1 - deltas[0], rise / np.expm1(-step)) + np.append(rise / np.expm1(step), 0.0)
@@ -354,7 +375,7 @@ def _deviation(release: Release) -> float:
             spread = _deviation(Poisson(m / n, Gaussian(z)))
             top = math.log1p(m / n * math.expm1(min(10 / z, 700.0)))  # of the loss, about
             return spread if top < 4000 * spread else math.inf  # else the grid would be too large
-    return math.inf if isinstance(release, BoundedRange) else _pure_epsilon(release)
+    return _pure_epsilon(release)
 
 
 def _total(counts: Counts, deviations: list[float]) -> float:
@@ -375,7 +396,11 @@ def _grid(counts: Counts, deviations: list[float]) -> float:
     # What is next to nothing beside the others may lie in one interval.
     if _total(counts, deviations) > LARGE * step:
         step = min(1e-3, max(step, _total(counts, deviations) / 32 / math.sqrt(sum(c for _, c in counts))))
-    pure = {e for e in (_pure_epsilon(r) for r, _ in counts if not isinstance(r, Laplace)) if math.isfinite(e)}
+    pure = {
+        e
+        for e in (_pure_epsilon(r) for r, _ in counts if not isinstance(r, Laplace | BoundedRange))
+        if math.isfinite(e)
+    }
     if not pure:
         return step
     epsilon = min(pure)

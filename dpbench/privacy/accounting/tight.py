@@ -13,6 +13,7 @@ from dpbench.privacy.accounting.base import Accounting, smallest_scale
 from dpbench.privacy.accounting.gaussian import as_gaussian, gaussian_epsilon, gaussian_mu, squared_mu
 from dpbench.privacy.accounting.pure import Basic, Pure
 from dpbench.privacy.ledger import (
+    BoundedRange,
     Counts,
     DrawAfterTest,
     Gaussian,
@@ -52,7 +53,8 @@ class Tight(Accounting):
     """Exact for Gaussian releases on all rows (Dong, Roth and Su 2022; see `gaussian`).
 
     Privacy-loss distributions where each release has one, with ε₀-DP selections as randomised response (Kairouz, Oh
-    and Viswanath 2015, Theorem 3.1), or basic composition of pure ones where that is less; else Rényi DP (zCDP), or
+    and Viswanath 2015, Theorem 3.1), or basic composition of pure ones where that is less; else, and where less beside
+    choices of bounded range, Rényi DP (zCDP), or
     for objective perturbation the bound of `basic`, but of the logistic loss that of `objective_perturbation`; a last
     iterate counts as the Gaussian release of `last_iterate`.
     """
@@ -81,10 +83,11 @@ class Tight(Accounting):
             return objective_perturbation.epsilon_of(releases, delta)
         if all(isinstance(release, Gaussian) for release, _ in releases):
             return gaussian_epsilon(math.sqrt(squared_mu(releases)), delta)
-        numerical = loss_distribution.epsilon_of(releases, delta)
-        if numerical is None:
-            numerical = renyi.epsilon_of(releases, delta)
-        return min((each for each in (basic, numerical) if each is not None), default=None)
+        routes = [basic, loss_distribution.epsilon_of(releases, delta)]
+        # Of choices of bounded range either may be less: few beside a Gaussian, or many.
+        if routes[1] is None or any(isinstance(release, BoundedRange) for release, _ in releases):
+            routes.append(renyi.epsilon_of(releases, delta))
+        return min((each for each in routes if each is not None), default=None)
 
     def noise_scale(self, plan: Counts, after: Counts, epsilon: float, delta: float) -> float:
         plan, after = _plain(plan), _plain(after)
@@ -144,6 +147,8 @@ def _as_if_normal(plan: Counts, epsilon: float, delta: float) -> float:
                     total += count * release.rate**2 * math.expm1(min((z * scale) ** -2, 50.0))
                 case Gaussian(z):
                     total += count * (z * scale) ** -2
+                case BoundedRange(epsilon):
+                    total += count * (epsilon / scale) ** 2 / 3
         return total
 
     return smallest_scale(variance, gaussian_mu(epsilon, delta) ** 2, rtol=1e-2) if variance(1.0) else 1.0
