@@ -11,7 +11,7 @@ import csv
 import hashlib
 import math
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ from dpbench.errors import DataError, UserError, nearest
 from dpbench.frames import RowNumbers
 from dpbench.schema.cells import TRUTH, Notation, codes, date_part, numbers
 from dpbench.schema.encoding import check_columns, encoding_of, notation_of, target_values
-from dpbench.schema.schema import BLANKS, MANY, Column, Label, Missing, Schema, Target, alike, word
+from dpbench.schema.schema import BLANKS, MANY, Column, Label, Missing, Schema, Target, pattern_of, word
 from dpbench.schema.tables import Dialect, default_separator, kind_of, one_message, opened_text
 
 if TYPE_CHECKING:
@@ -293,24 +293,28 @@ def _listed(written: Mapping[str, str]) -> str:
 
 
 def _together(columns: dict[str, Column], remarks: list[str]) -> dict[str, Column]:
-    """Many neighbours of one name but for a number, all numbers, with the bounds of all: they are one decision."""
-    together = dict(columns)
-    for _, names in alike({name: one.bounds is not None for name, one in columns.items()}):
-        if len(names) < MANY or columns[names[0]].bounds is None:
+    """Many columns of one name but for a number are neighbours, and one decision: numbers with the bounds of all."""
+    # One entry of the file has one notation: columns that differ in it stay apart.
+    kinds = {
+        name: (pattern_of(name), repr(one if one.bounds is None else notation_of(one))) for name, one in columns.items()
+    }
+    families = defaultdict(list)
+    for name, kind in kinds.items():
+        families[kind].append(name)
+    together: dict[str, Column] = {}
+    for name, one in columns.items():
+        names = families[kinds[name]]
+        if name in together or len(names) < MANY:
+            together.setdefault(name, one)
             continue
         some = [columns[name] for name in names]
-        first = some[0]
-        ends = [one.bounds for one in some if one.bounds is not None]
-        missing: Missing = "indicator" if any(one.missing == "indicator" for one in some) else "middle"
-        # One entry of the file has one notation: columns that differ in it stay apart.
-        if len({notation_of(one) for one in some}) > 1:
-            continue
-        decide = (*(one for one in first.decide if one != "missing"), *["missing"] * (missing == "indicator"))
-        one = msgspec.structs.replace(
-            first, bounds=(min(low for low, _ in ends), max(high for _, high in ends)), missing=missing, decide=decide
-        )
+        if ends := [one.bounds for one in some if one.bounds is not None]:
+            missing: Missing = "indicator" if any(one.missing == "indicator" for one in some) else "middle"
+            decide = (*(each for each in one.decide if each != "missing"), *["missing"] * (missing == "indicator"))
+            bounds = min(low for low, _ in ends), max(high for _, high in ends)
+            one = msgspec.structs.replace(one, bounds=bounds, missing=missing, decide=decide)
+            remarks.append(f"{names[0]} to {names[-1]}: {len(names)} columns under one pattern, with the bounds of all")
         together |= dict.fromkeys(names, one)
-        remarks.append(f"{names[0]} to {names[-1]}: {len(names)} columns under one pattern, with the bounds of all")
     return together
 
 

@@ -155,14 +155,16 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     def groups(self) -> list[tuple[str, list[str], Column]]:
         """(name or pattern, names, column), many neighbours of one name but for a number and alike in one."""
-        groups = []
+        groups: list[tuple[str, list[str], Column]] = []
+        taken = set(self.columns)
         for pattern, names in alike(self.columns):
-            single = len(names) < MANY
-            groups += (
-                [(name, [name], self.columns[name]) for name in names]
-                if single
-                else [(pattern, names, self.columns[names[0]])]
-            )
+            if len(names) < MANY:
+                groups += [(name, [name], self.columns[name]) for name in names]
+                continue
+            while pattern in taken:  # a file has each key once, and two stars match what one does
+                pattern = pattern.replace("*", "**", 1)
+            taken.add(pattern)
+            groups.append((pattern, names, self.columns[names[0]]))
         return groups
 
     @property
@@ -242,6 +244,12 @@ def word(value: Any) -> str:
     return (value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)).strip(BLANKS)
 
 
+def pattern_of(name: str) -> str:
+    """The name with a star for its last number; itself where it has none."""
+    match = re.fullmatch(r"(.*\D|)\d+(\D*)", name, re.DOTALL)
+    return f"{match[1]}*{match[2]}" if match else name
+
+
 def alike(columns: Mapping[str, object]) -> list[tuple[str, list[str]]]:
     """(pattern, names) of neighbours that are equal, and of one name but for a number; any other is its own pattern.
 
@@ -249,11 +257,9 @@ def alike(columns: Mapping[str, object]) -> list[tuple[str, list[str]]]:
     [('age', ['age']), ('gene_*', ['gene_1', 'gene_2']), ('gene_*', ['gene_3'])]
     """
 
-    def pattern(name: str) -> str:
-        match = re.fullmatch(r"(.*\D|)\d+(\D*)", name, re.DOTALL)
-        return f"{match[1]}*{match[2]}" if match else name
-
-    grouped = itertools.groupby(columns.items(), key=lambda item: (pattern(item[0]), item[1]))
+    grouped = itertools.groupby(
+        columns.items(), key=lambda item: (pattern_of(item[0]), repr(item[1]))
+    )  # 0 and False differ
     return [(key[0], [name for name, _ in items]) for key, items in grouped]
 
 

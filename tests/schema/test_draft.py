@@ -106,6 +106,32 @@ def test_the_order_of_dates_that_both_fit_is_named_to_be_decided():
     assert schemas.draft(iso, "y")[0].columns["d"].order is None
 
 
+def test_columns_between_that_are_not_alike_leave_one_decision_and_a_file_that_is_read_back(tmp_path):
+    """A constant, a copy, a percentage: each cut the pattern in two entries of one key, which no TOML file may have."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 60)), columns=[f"gene_{i}" for i in range(60)]).astype(object)
+    frame["gene_20"], frame["gene_30"] = 1.5, frame["gene_3"]
+    frame["gene_40"] = [f"{value:.1f} %" for value in range(40)]
+    frame = frame.assign(**{f"flag{i}": rng.choice(["f", "t", "u"], 40) for i in range(20)}, y=["a", "b"] * 20)
+    frame["flag9"] = frame["flag1"]
+    frame.to_csv(tmp_path / "g.csv", index=False)
+    schema, _ = dpbench.draft_schema(tmp_path / "g.csv", "y", out=tmp_path / "g.toml")
+    decided = ["gene_*", "gene_20", "gene_30", "gene_40", "flag*", "flag9"]
+    assert [name for name, _, _ in schema.groups()] == decided
+    assert set(schema.columns) == set(frame.columns) - {"y"}
+    assert schemas.load(tmp_path / "g.toml") == schema
+
+
+def test_two_entries_of_one_pattern_keep_the_order_of_the_columns_in_a_file(tmp_path):
+    wide, narrow = Column(categories=(False, True)), Column(categories=(0, 1))  # which Python calls equal
+    columns = {f"q{i}": narrow if 10 <= i < 20 else wide for i in range(30)} | {"q**": wide}
+    schema = schemas.Schema(target=Target(name="y", classes=("a", "b")), columns=columns)
+    assert [name for name, _, _ in schema.groups()] == ["q*", "q***", "q****", "q**"]
+    (tmp_path / "q.toml").write_text(schema.toml())
+    again = schemas.load(tmp_path / "q.toml")
+    assert repr(again) == repr(schema)  # the order too
+
+
 def test_many_columns_alike_are_one_decision(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(30, 600)), columns=[f"gene_{i}" for i in range(600)])
