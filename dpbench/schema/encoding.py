@@ -299,6 +299,23 @@ def check_names(encoding: Encoding, there: list[Any]) -> None:
         raise UserError(f"the schema does not have the column {shown}: give bounds, categories or date, or drop = true")
 
 
+def target_cells(target: Target, values: Any) -> np.ndarray:
+    """(n,) the cells as a model predicts them: classes of the schema's type, numbers; an unknown label as it is.
+
+    What a cell becomes depends on it alone; where all labels are known, they are an array of their type.
+    """
+    if target.classes is None:
+        return numbers(values, notation_of(target))
+    places = codes(values, target.classes)
+    labels, typed = np.fromiter(target.classes, dtype=object), np.array(target.classes)
+    unknown = places < 0
+    if not unknown.any() and typed.tolist() == labels.tolist():
+        labels = typed
+    found: np.ndarray = labels[places]
+    found[unknown] = np.asarray(values, dtype=object)[unknown]
+    return found
+
+
 def target_values(target: Target, values: Any) -> tuple[np.ndarray, np.ndarray]:
     """(values (n,), known (n,) of bool): the place of a class, or a number in [-1, 1]; 0 where it is not known.
 

@@ -32,7 +32,7 @@ import numpy as np
 
 from dpbench.errors import DataError, UserError, reason
 from dpbench.schema.cells import Notation
-from dpbench.schema.encoding import check_names, encoding_of, notation_of
+from dpbench.schema.encoding import check_names, encoding_of, notation_of, target_cells
 from dpbench.schema.schema import Column, Schema, Target, load
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ class Dialect:
 def read_table(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Schema) -> pandas.DataFrame:
     """The rows of a file as a schema reads them: the table that a private model is fitted to.
 
+    Its target has the type of what a model predicts, classes as in the schema or numbers: so scikit-learn scores it.
     Of a table that you read by `pandas.read_csv`, the types of the columns depend on all rows, and no ε covers that.
 
     Args:
@@ -76,8 +77,12 @@ def read_table(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Sc
     """
     import pandas as pd
 
-    frames = list(parts(data, load(schema)))
-    return frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    found = load(schema)
+    frames = list(parts(data, found))
+    table = frames[0] if len(frames) == 1 else pd.concat(frames, ignore_index=True)
+    if (name := found.target.name) in table:
+        table[name] = target_cells(found.target, table[name])
+    return table
 
 
 def parts(

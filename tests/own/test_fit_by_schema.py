@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import cross_val_score
 
 import dpbench
 from dpbench.errors import UserError
@@ -88,3 +89,41 @@ def test_dates_under_bounds_are_refused_with_the_cure(people):
     for X in (dated[["age", "born"]], dated[["born"]].to_numpy()):
         with pytest.raises((UserError, TypeError), match="X: dates are no numbers; make numbers of them"):
             dpbench.PrivateClassifier(bounds=(0, 1), classes=[0, 1]).fit(X, [0, 1] * 150)
+
+
+@pytest.mark.parametrize(
+    ("written", "classes", "kind"),
+    [
+        ((0, 1), (0, 1), "i"),
+        ((1.0, 2.0), (1.0, 2.0), "f"),
+        (("FALSE", "t"), (False, True), "b"),
+        ((0, 1), ("0", "1"), "U"),
+    ],
+)
+def test_a_file_is_scored_by_scikit_learn_whatever_type_its_classes_have(tmp_path, written, classes, kind):
+    """Read as text, labels of numbers and truth values made `score` raise and `cross_val_score` NaN."""
+    x = np.linspace(0, 1, 90)
+    frame = pd.DataFrame({"x": x, "y": np.where(x > 0.5, written[1], written[0])})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    target = Target(name="y", classes=classes)
+    schema = Schema(target=target, columns={"x": Column(bounds=(0, 1))})
+    table = dpbench.read_table(tmp_path / "t.csv", schema)
+    model = dpbench.PrivateClassifier(1e4, schema=schema, random_state=0).fit(table)
+    assert model.predict(table).dtype.kind == kind
+    assert model.score(table, table["y"]) > 0.9
+    assert cross_val_score(model, table, table["y"], cv=3).min() > 0.6
+    # One label that is none of the classes changes no other cell, and is left to be seen.
+    frame.astype({"y": object}).assign(y=["odd", *frame["y"][1:]]).to_csv(tmp_path / "t.csv", index=False)
+    again = dpbench.read_table(tmp_path / "t.csv", schema)["y"]
+    assert again[0] == "odd"
+    assert again[1:].tolist() == table["y"][1:].tolist()
+    assert {type(one) for one in again[1:]} == {type(one) for one in classes}
+
+
+def test_a_files_numeric_target_is_scored_in_its_unit(tmp_path):
+    x = np.linspace(0, 1, 90)
+    pd.DataFrame({"x": x, "y": [f"$ {1000 * value:.1f}" for value in x]}).to_csv(tmp_path / "t.csv", index=False)
+    schema = Schema(target=Target(name="y", bounds=(0, 1000), prefix="$"), columns={"x": Column(bounds=(0, 1))})
+    table = dpbench.read_table(tmp_path / "t.csv", schema)
+    model = dpbench.PrivateRegressor(1e4, schema=schema).fit(table)
+    assert model.score(table, table["y"]) > 0.9
