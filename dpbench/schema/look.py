@@ -24,7 +24,7 @@ from dpbench.errors import DataError, UserError, nearest
 from dpbench.frames import RowNumbers
 from dpbench.schema.cells import TRUTH, Notation, codes, date_part, numbers
 from dpbench.schema.encoding import check_columns, encoding_of, notation_of, target_values
-from dpbench.schema.schema import BLANKS, MANY, Column, Label, Missing, Schema, Target, pattern_of, word
+from dpbench.schema.schema import BLANKS, MANY, OF_NUMBERS, Column, Label, Missing, Schema, Target, pattern_of, word
 from dpbench.schema.tables import Dialect, default_separator, kind_of, one_message, opened_text
 
 if TYPE_CHECKING:
@@ -61,12 +61,9 @@ def draft(
     for name, look in looks.items():
         # Of equal columns one is enough: a second adds to the rows' length, and so to the noise.
         twin = same.setdefault(look.digest, name)
-        if name == target:
-            continue
-        if twin != name and twin != target:
-            columns[name] = _dropped(f"{name}: the same as {twin}", remarks)
-        else:
-            columns[name] = _column(name, look, remarks)
+        if name != target:
+            own = twin in (name, target)
+            columns[name] = _column(name, look, remarks) if own else _dropped(f"{name}: the same as {twin}", remarks)
     if not columns or all(column.drop for column in columns.values()):
         raise DataError("no column besides the target can be used")
     written = {} if dialect is None else {"separator": dialect.separator, "encoding": dialect.encoding}
@@ -202,7 +199,9 @@ class _Look:
     @property
     def bounds(self) -> tuple[float, float]:
         """(low, high) of the finite numbers, apart even where all are equal."""
-        return _distinct_bounds(self.low, self.high)
+        if self.low > self.high:  # there is no number
+            return 0.0, 1.0
+        return (self.low, self.high) if self.low / 2 < self.high / 2 else (self.low - 0.5, self.low + 0.5)
 
     @property
     def different(self) -> str:
@@ -212,9 +211,8 @@ class _Look:
     @property
     def written(self) -> dict[str, Any]:
         """What of the notation is not the usual one."""
-        names = ("prefix", "suffix", "thousands", "decimal")
         notation = self.notation or PLAIN
-        return {name: getattr(notation, name) for name in names if getattr(notation, name) != getattr(PLAIN, name)}
+        return {name: getattr(notation, name) for name in OF_NUMBERS if getattr(notation, name) != getattr(PLAIN, name)}
 
 
 def _as_text(cell: Any) -> Any:
@@ -295,15 +293,13 @@ def _listed(written: Mapping[str, str]) -> str:
 def _together(columns: dict[str, Column], remarks: list[str]) -> dict[str, Column]:
     """Many columns of one name but for a number are neighbours, and one decision: numbers with the bounds of all."""
     # One entry of the file has one notation: columns that differ in it stay apart.
-    kinds = {
-        name: (pattern_of(name), repr(one if one.bounds is None else notation_of(one))) for name, one in columns.items()
-    }
+    kinds = {name: (pattern_of(name), one if one.bounds is None else notation_of(one)) for name, one in columns.items()}
     families = defaultdict(list)
     for name, kind in kinds.items():
-        families[kind].append(name)
+        families[repr(kind)].append(name)
     together: dict[str, Column] = {}
     for name, one in columns.items():
-        names = families[kinds[name]]
+        names = families[repr(kinds[name])]
         if name in together or len(names) < MANY:
             together.setdefault(name, one)
             continue
@@ -335,12 +331,6 @@ def _target(name: str, look: _Look, remarks: list[str]) -> Target:
         # Classes keep their type: whole numbers are predicted as numbers, not as texts.
         classes = sorted(map(int, look.labels))
     return Target(name=name, classes=tuple(classes), decide=("classes",))
-
-
-def _distinct_bounds(low: float, high: float) -> tuple[float, float]:
-    if low > high:  # there is no number
-        return 0.0, 1.0
-    return (low, high) if low / 2 < high / 2 else (low - 0.5, low + 0.5)
 
 
 # What a schema changes in a table

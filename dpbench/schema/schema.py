@@ -9,7 +9,7 @@ import json
 import math
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import msgspec
@@ -86,9 +86,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     @property
     def parts(self) -> list[tuple[str, tuple[float, float]]]:
         """Of a date: (part, its range)."""
-        ranges: dict[str, tuple[float, float]] = dict(DATE_PARTS)
-        if self.years is not None:
-            ranges["year"] = self.years
+        ranges = DATE_PARTS if self.years is None else DATE_PARTS | {"year": self.years}
         return [(part, ranges[part]) for part in self.date or ()]
 
 
@@ -157,14 +155,17 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         """(name or pattern, names, column), many neighbours of one name but for a number and alike in one."""
         groups: list[tuple[str, list[str], Column]] = []
         taken = set(self.columns)
-        for pattern, names in alike(self.columns):
-            if len(names) < MANY:
-                groups += [(name, [name], self.columns[name]) for name in names]
+        # 0 and False are equal, and not the same category: the text of a column tells them apart.
+        kinds = itertools.groupby(self.columns.items(), key=lambda item: (pattern_of(item[0]), repr(item[1])))
+        for (pattern, _), items in kinds:
+            members = list(items)
+            if len(members) < MANY:
+                groups += [(name, [name], one) for name, one in members]
                 continue
             while pattern in taken:  # a file has each key once, and two stars match what one does
                 pattern = pattern.replace("*", "**", 1)
             taken.add(pattern)
-            groups.append((pattern, names, self.columns[names[0]]))
+            groups.append((pattern, [name for name, _ in members], members[0][1]))
         return groups
 
     @property
@@ -245,22 +246,13 @@ def word(value: Any) -> str:
 
 
 def pattern_of(name: str) -> str:
-    """The name with a star for its last number; itself where it has none."""
+    """The name with a star for its last number; itself where it has none.
+
+    >>> pattern_of("gene_12_a"), pattern_of("age")
+    ('gene_*_a', 'age')
+    """
     match = re.fullmatch(r"(.*\D|)\d+(\D*)", name, re.DOTALL)
     return f"{match[1]}*{match[2]}" if match else name
-
-
-def alike(columns: Mapping[str, object]) -> list[tuple[str, list[str]]]:
-    """(pattern, names) of neighbours that are equal, and of one name but for a number; any other is its own pattern.
-
-    >>> alike({"age": 1, "gene_1": 2, "gene_2": 2, "gene_3": 4})
-    [('age', ['age']), ('gene_*', ['gene_1', 'gene_2']), ('gene_*', ['gene_3'])]
-    """
-
-    grouped = itertools.groupby(
-        columns.items(), key=lambda item: (pattern_of(item[0]), repr(item[1]))
-    )  # 0 and False differ
-    return [(key[0], [name for name, _ in items]) for key, items in grouped]
 
 
 def load(source: str | os.PathLike[str] | Schema) -> Schema:

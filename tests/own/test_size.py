@@ -14,8 +14,9 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BLANK = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.COMMENT}
 # Lines of code and imports, without blanks, docstrings and comments. All was 5,402 before there was one path, with
 # fewer kinds of cells, without a chain of charges, a nested comparison, the calibration of several classes and methods
-# that run beside the rows.
-MOST = {"own": 2_640, "schema": 1_060, "comparing": 850, "privacy/data_budget.py": 240, "datasets/own.py": 150}
+# that run beside the rows. The last ten of schema: patterns with others between them, and targets of a file that
+# scikit-learn scores.
+MOST = {"own": 2_640, "schema": 1_070, "comparing": 850, "privacy/data_budget.py": 240, "datasets/own.py": 150}
 
 
 def lines_of_code(text):
