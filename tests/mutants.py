@@ -419,7 +419,7 @@ OWN = [
     Mutant(SPEC, "else ridged / (spec.n * spec.d)", "else 0.0", RECORDED, "no ridge stands for None"),
     Mutant("own/onnx.py", 'return made("Div", scores, made("Max"', 'return scores or made("Div", scores, made("Max"',
            GRAPH, "the graph shortens no row"),
-    Mutant(MODEL, "return bare if self.bound is None else replace(bare, bound=self.bound)", "return bare", ROWS,
+    Mutant(MODEL, "if self.bound is None or self.window is not None else replace(bare, bound=self.bound)", "", ROWS,
            "a model predicts without the bound of its fit"),
     Mutant(SPEC, "public_settings(name, spec.n, columns, parts[0]) if spec.rule else {}", "{}", RECORDED,
            "the method's public rule is not asked"),
@@ -472,7 +472,21 @@ RUN = [
 
 CHOICE = "algorithms/test_rules.py::test_"
 BOUND, BOUNDED = "own/row_bound.py", "own/test_row_bound.py::test_"
+WINDOW, WINDOWED = "own/window.py", "own/test_window.py::test_"
+MOVED = WINDOWED + "a_replaced_row_moves_a_release_by_its_sensitivity_and_no_more"
+SAVED_WINDOW = WINDOWED + "a_saved_model_predicts_the_same_states_six_labels_and_cannot_be_edited"
 POLICY = [
+    Mutant(WINDOW, "sensitivity=2 * math.sqrt(m) / n", "sensitivity=math.sqrt(m) / n", MOVED, "half of a mean's noise"),
+    Mutant(WINDOW, "np.clip(y, self.low, self.high)", "y", MOVED, "a target beyond the window moves its mean further"),
+    Mutant(WINDOW, "super().__init__(integers, unit, RowSensitivity(wide, wide), within=float(most * n))",
+           "super().__init__(integers, unit, RowSensitivity(wide, wide))",
+           WINDOWED + "a_quartile_has_the_law_of_the_exponential_mechanism", "quartiles are drawn at a lesser ε"),
+    Mutant(WINDOW, "np.maximum(below - aim, aim - upto)", "np.abs(below - aim)",
+           WINDOWED + "a_quartile_has_the_law_of_the_exponential_mechanism", "ties count against a quantile"),
+    Mutant(WINDOW, "gaussian_epsilon(factor * mu * math.sqrt(1 - sum(SHARES.values())), delta)", "epsilon",
+           SAVED_WINDOW, "the model gets all of ε beside what was spent"),
+    Mutant("own/onnx.py", "score = made(\"Add\", made(\"MatMul\", x,", "score = made(\"Sub\", made(\"MatMul\", x,",
+           WINDOWED + "the_graph_clips_at_both_ends_as_the_model_does", "the graph has another middle"),
     Mutant(BOUND, "len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)", "len(Z) / 2",
            BOUNDED + "noise_by_its_variance", "the release of a rows' bound has half of its noise"),
     Mutant(BOUND, 'np.fmin(np.fmax(np.einsum("ij,ij->i", rows, rows), 0.0), m)', 'np.einsum("ij,ij->i", rows, rows)',

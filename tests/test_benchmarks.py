@@ -159,3 +159,15 @@ def test_fresh_tables_are_in_no_other_list_and_a_cell_below_the_line_counts():
         for epsilon in fresh_numbers.EPSILONS
     }
     assert fresh_numbers.bad(found, {"a": 800, "b": 900, "few": 799}, "m") == (1, 8)
+
+
+def test_the_page_of_fresh_numbers_is_that_of_its_scores():
+    found, rows = fresh_numbers.read()
+    page = (other_libraries.RESULTS / "fresh_numbers.md").read_text(encoding="utf-8")
+    assert page == fresh_numbers.table(found, rows)
+    assert set(rows) == set(fresh_numbers.TABLES)
+    guide = (Path(__file__).parent.parent / "docs" / "guides" / "defaults.md").read_text(encoding="utf-8")
+    for words, method in (("*Found:* 8 %", "window"), ("default has 17 %", "today's default")):
+        worse, of = fresh_numbers.bad(found, rows, method)
+        assert words in guide
+        assert f"{100 * worse / of:.0f} %" in words

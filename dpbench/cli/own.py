@@ -101,7 +101,7 @@ def _checked(data: str, schema: str) -> int:
 @SEED
 @option(
     "--row-bound",
-    type=click.Choice(["auto", "private", "rule", "none"]),
+    type=click.Choice(["auto", "private", "rule", "window", "none"]),
     default="auto",
     help="How the bound on a row's length is found, as of the estimators: released (auto does), or by a public rule. "
     "With none, rows may be as long as the columns allow, which costs about 6 points of accuracy at ε = 1.",

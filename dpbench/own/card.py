@@ -19,7 +19,7 @@ from dpbench.schema import Column, Schema, word
 
 def card_of(name: str, model: Model, statement: Statement, holds: Sequence[str], foreseen: Forecasts) -> str:
     """The card, in Markdown; name: of the model's file; holds: what was checked of its statement."""
-    classifier, schema, bound = model.labels is not None, described(model), model.encoding.bound
+    classifier, schema, bound = model.labels is not None, described(model), model.bound or model.encoding.bound
     target = schema.target
     classes = tuple(map(str, model.labels or ()))
     low, high = target.bounds or (0.0, 0.0)

@@ -13,6 +13,7 @@ import numpy as np
 from dpbench.errors import Defect, PrivacyError, UserError
 from dpbench.own import calibration, inputs
 from dpbench.own import row_bound as row_bounds
+from dpbench.own import window as windows
 from dpbench.own.spec import FitPlan
 from dpbench.privacy.check import compose
 from dpbench.privacy.ledger import Composition
@@ -35,6 +36,7 @@ class Fitted:
         plan: what was carried out.
         W: (models, d), one a row; of a loss of several outputs (outputs, d), see `calibration` for their length.
         bound: on the length of the rows, where it was found; None elsewhere.
+        window: around the target and the middles of the columns; None where it was not asked for.
         releases: as planned, or as said while it ran; of methods without a guarantee too.
         epsilon, checked_by: what they compose to by the second accountant.
         ledger: one row per model and kind of release, the noise that was drawn with it.
@@ -46,6 +48,7 @@ class Fitted:
     plan: FitPlan
     W: np.ndarray
     bound: float | None
+    window: windows.Window | None
     releases: Composition
     epsilon: float
     checked_by: str
@@ -90,9 +93,15 @@ def execute(
     Raises:
         PrivacyError: what was released does not keep the ε. Defect: it is not what was planned.
     """
-    spec, bound, ledgers = plan.spec, None, []
+    spec, bound, window, ledgers = plan.spec, None, None, []
     # The bound comes first: all that follows takes it for public, as adaptive composition allows.
-    if plan.bound is not None:
+    if isinstance(plan.bound, windows.WindowSplit):
+        window, lines = windows.release(
+            X, y, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic
+        )
+        bound, ledgers = window.bound, [{"model": "all", **line} for line in lines]
+        X, y = window.rows(X, unit, spec.lengths.numbers), window.residuals(X, y)
+    elif plan.bound is not None:
         found = row_bounds.release(X, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic)
         bound, ledgers = found.bound, [{"model": "all", **line} for line in found.ledger]
         X = row_bounds.shortened(X, unit / bound)
@@ -121,6 +130,8 @@ def execute(
         epsilon = compose(parts, whole.epsilon, whole.delta, whole.relation)
     outputs = plan.problem.loss.outputs
     W = np.stack([run.W[0] for run, _, _ in runs]).reshape(plan.models * outputs, -1)
+    if window is not None:
+        W[:, 0] = 0.0  # of the intercept, which m̃ has: what was released there is noise
     tails = runs[0][0].evidence
     if spec.classes > 2 and plan.problem.loss.family == "softmax" and tails:
         W *= calibration.factor(W, tails[0])
@@ -129,7 +140,7 @@ def execute(
             for run, said, _ in runs]  # fmt: skip
     # What a plug-in says of its settings is shown, so it gets no data to say it of.
     settings = msgspec.structs.asdict(plan.settings if plan.foreign else runs[0][2].settings[0])
-    return Fitted(plan, W, bound, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen)
+    return Fitted(plan, W, bound, window, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen)
 
 
 def _problem(plan: FitPlan, X: Any, y: Any, *, seed: int | None, check: bool, owned: bool) -> Any:

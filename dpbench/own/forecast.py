@@ -218,6 +218,9 @@ def fitted(frame: Simulation, world: World, algorithm: str, epsilon: float, rows
     y = np.where(world.y == 1, 1.0, -1.0) if frame.classes == 2 else world.y.astype(float)
     unit, draw = frame.encoding.unit, int(np.random.RandomState(seed).randint(2**31 - 1))  # as an estimator's
     fit = execute(made, world.X.copy(), y, unit=unit, seed=draw)
+    if fit.window is not None:
+        Xt = fit.window.rows(world.Xt, unit, made.spec.lengths.numbers)
+        return scores_of(frame, world, fit.window.predictions(Xt @ fit.W.T)[:, 0])
     Xt = world.Xt if fit.bound is None else row_bounds.shortened(world.Xt.copy(), unit / fit.bound)
     scores = Xt @ fit.W.T
     if not frame.classes:

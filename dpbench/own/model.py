@@ -25,6 +25,7 @@ from dpbench.algorithms import rules
 from dpbench.errors import PrivacyError, UserError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own import statement as statements
+from dpbench.own import window as windows
 from dpbench.own.engine import Fitted
 from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
 from dpbench.own.statement import DoesNotHold, Statement, released, sentence
@@ -47,7 +48,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         schema: somebody's (`written`), or made of bounds and categories. positional: X is an array; features: the names
             of its columns, if they had any. intercept: whether rows have a column of ones in front.
         labels: of the classes, with their types; None of a number. classes_read: they were read off y.
-        bound: on the length of rows, where one was found. W: (scores, d), a score a row.
+        bound: on the length of rows, where one was found. window: around the target, where it was asked for.
+        W: (scores, d), a score a row.
     """
 
     spec: Spec
@@ -61,6 +63,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     bound: float | None
     W: list[list[float]]
     features: list[str] = []
+    window: windows.Window | None = None
 
     def __post_init__(self) -> None:
         # A file may be edited: whatever follows from the schema is computed, and not believed.
@@ -87,6 +90,10 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError(f"its weights are not {outputs} × {self.spec.d}, as its classes and columns ask for")
         if not all(math.isfinite(weight) for row in self.W for weight in row):
             raise ValueError("a weight is not finite")
+        if (self.window is None) != (self.spec.row_bound != "window"):
+            raise ValueError("its window is not what was asked for")
+        if self.window is not None and (self.bound != self.window.bound or len(self.window.middles) != self.spec.d):
+            raise ValueError("its window is not that of its columns and its row bound")
         if self.bound is not None and not self._possible(self.bound):
             raise ValueError(f"its row bound, {self.bound:g}, is none that can be found")
         if self.written:
@@ -95,6 +102,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def _possible(self, bound: float) -> bool:
         """Whether a bound is by the rule, or one that a release can have."""
         lengths = self.spec.lengths
+        if self.window is not None:
+            return 0 < bound <= lengths.unit
         if math.isclose(bound, row_bounds.by_rule(lengths), rel_tol=1e-9):
             return True
         least, most = (row_bounds.bound_of(end, 0.0, lengths) for end in (0.0, math.inf))
@@ -104,7 +113,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def encoding(self) -> Encoding:
         """What makes rows, over the bound that was found."""
         bare = encoding_of(self.schema, intercept=self.intercept, positional=self.positional)
-        return bare if self.bound is None else replace(bare, bound=self.bound)
+        return bare if self.bound is None or self.window is not None else replace(bare, bound=self.bound)
 
     @cached_property
     def plan(self) -> FitPlan:
@@ -118,7 +127,11 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     def scores(self, X: Any) -> np.ndarray:
         """(n, scores) of a table or an array."""
-        return self.encoding.rows(X) @ self.weights.T
+        rows = self.encoding.rows(X)
+        if self.window is None:
+            return rows @ self.weights.T
+        rows = self.window.rows(rows, self.encoding.unit, self.spec.lengths.numbers)
+        return self.window.predictions(rows @ self.weights.T)
 
     def in_units(self) -> tuple[np.ndarray, np.ndarray]:
         """(coefficients (scores, columns), intercepts (scores,)) of `scores`, for rows that are not shortened.
@@ -127,6 +140,10 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         [-1, 1] and a category is 0 or 1.
         """
         free, first = self.weights / self.encoding.unit, int(self.intercept)
+        if self.window is not None:
+            free = self.window.half * self.weights / self.window.bound
+            middle = free @ np.array(self.window.middles)
+            free[:, 0] = self.window.middle + self.window.half * self.window.mean - middle
         slopes, start = free[:, first:], free[:, 0] if first else np.zeros(len(free))
         if self.positional:
             step: Any = self.encoding.steps[0]
@@ -183,7 +200,8 @@ def model_of(fitted: Fitted, **of_rows: Any) -> Model:
     plan = fitted.plan
     loss = f"softmax-{plan.problem.loss.outputs}" if plan.problem.loss.outputs > 1 else plan.spec.loss
     spec = msgspec.structs.replace(plan.spec, algorithm=plan.name)
-    return Model(spec=spec, loss=loss, bound=fitted.bound, W=fitted.W.tolist(), **of_rows)
+    return Model(spec=spec, loss=loss, bound=fitted.bound, window=fitted.window, W=fitted.W.tolist(),
+                 **of_rows)  # fmt: skip
 
 
 def now() -> str:
@@ -275,11 +293,11 @@ def _plan(model: Model, stated: Statement) -> FitPlan:
         raise DoesNotHold(f"its loss is {model.loss}, which its plan does not fit")
     if (model.bound is None) != (plan.bound is None):
         raise DoesNotHold("its row bound is not that of its plan")
-    undeclared = {entry.label for entry in stated.composition} - plan.method.labels - {row_bounds.LABEL}
+    undeclared = {entry.label for entry in stated.composition} - plan.method.labels - {*windows.LABELS}
     if undeclared:
         raise DoesNotHold(f"{stated.mechanism}: it does not release {min(undeclared)}")
-    bounding = sum(entry.count for entry in stated.composition if entry.label == row_bounds.LABEL)
-    if bounding != (0 if plan.bound is None else len(plan.bound.planned)):
+    bounding = sum(entry.count for entry in stated.composition if entry.label in windows.LABELS)
+    if bounding != sum(entry.count for entry in (plan.bound.planned if plan.bound else ())):
         raise DoesNotHold("its row bound is not that of its releases")
     return plan
 

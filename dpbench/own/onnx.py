@@ -136,12 +136,26 @@ def _scores(made: _Graph, model: Model) -> str:
     parts = _encoded(made, model)
     rows = parts[0] if len(parts) == 1 else made("Concat", *parts, axis=1)
     W, first, unit = model.weights, int(model.intercept), model.encoding.unit
+    if model.window is not None:
+        return _in_window(made, model, rows)
     scores = made("MatMul", rows, np.ascontiguousarray(W[:, first:].T))
     scores = made("Div", made("Add", scores, W[:, 0]) if first else scores, unit)
     if model.encoding.bound is None:
         return scores
     squares = made("Add", made("ReduceSumSquare", rows, np.array([1])), float(first))
     return made("Div", scores, made("Max", made("Div", made("Sqrt", squares), unit), 1.0))
+
+
+def _in_window(made: _Graph, model: Model, rows: str) -> str:
+    """(rows, 1): as `Window.rows` and `Window.predictions` make them."""
+    window: Any = model.window
+    zero = made("And", made("Equal", rows, 0.0), model.spec.lengths.numbers[1:])
+    a = made("Where", zero, 0.0, made("Sub", rows, np.array(window.middles[1:])))
+    long = made("Max", made("Div", made("Sqrt", made("ReduceSumSquare", a, np.array([1]))), window.bound), 1.0)
+    x = made("Div", made("Div", a, window.bound), long)
+    score = made("Add", made("MatMul", x, np.ascontiguousarray(model.weights[:, 1:].T)), window.mean)
+    inside = made("Max", made("Min", score, 1.0), -1.0)
+    return made("Add", made("Mul", inside, window.half), window.middle)
 
 
 def _outputs(made: _Graph, model: Model, scores: str) -> None:

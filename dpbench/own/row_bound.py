@@ -14,7 +14,8 @@ composition. What was released is weighed against GUESS·m by its noise, which c
 
 "auto", the default wherever columns have bounds and nobody gave a number: "private"; "rule" for a method whose releases
 do not compose with another, as it says them only while it runs; no bound where no column is of numbers, as there rows
-are as long as they may be. The statement says which: by a release, or by "a row bound by rule".
+are as long as they may be. The statement says which: by a release, or by "a row bound by rule". "window" finds one for
+rows that are centred first (`own.window`).
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 
 Way: TypeAlias = Literal["private", "rule"]
-RowBound: TypeAlias = Literal["auto", "private", "rule"]
-BOUND_MODES = ("auto", "private", "rule")
+RowBound: TypeAlias = Literal["auto", "private", "rule", "window"]
+BOUND_MODES = ("auto", "private", "rule", "window")
 LABEL = "row bound"
 BY_RULE = "a row bound by rule"  # what counts as public then
 SHARE = 0.03  # of μ², or of ε
@@ -109,7 +110,8 @@ def parse_mode(row_bound: Any, number: float | None) -> RowBound | None:
     """How a bound is to be found beside a schema's `number`; UserError for what says none, or says it twice."""
     if row_bound not in (None, *BOUND_MODES):
         raise UserError(
-            f'row_bound must be "auto", "private", "rule" or None, got {row_bound!r}; a number is the schema\'s'
+            f'row_bound must be "auto", "private", "rule", "window" or None, got {row_bound!r}; '
+            "a number is the schema's"
         )
     if number is not None and row_bound not in (None, "auto"):
         raise UserError("row_bound: the schema says it; leave it out")

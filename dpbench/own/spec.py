@@ -23,6 +23,7 @@ from dpbench.algorithms.rules import public_settings
 from dpbench.datasets.recipes import PRECISIONS
 from dpbench.errors import UserError, positive
 from dpbench.own import row_bound as row_bounds
+from dpbench.own import window as windows
 from dpbench.privacy.budget import Budget, share
 from dpbench.privacy.check import compose
 from dpbench.privacy.ledger import Composition, CountedRelease, describe
@@ -50,7 +51,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             whose labels are as the loss takes them. class_weights: one for each class, or none.
         algorithm, settings: of the method, settings over those of its rule. rule: whether its public rule sets the
             others, as for the estimators; else they are as published.
-        row_bound: "auto", "private", "rule", or None where there is nothing to find.
+        row_bound: "auto", "private", "rule", "window", or None where there is nothing to find.
         epsilon, delta, relation, accounting: the budget of the whole fit.
         l1, l2, w2: weights of the regularisers; l2 None: 1/(n·d) for classes, 0 for numbers.
         arithmetic, precision, timing: as of `dpbench.fit`. reproducible: drawn from a seed, so no release.
@@ -114,7 +115,7 @@ class FitPlan:
     asked: BaseSettings
     whole: Budget
     each: Budget
-    bound: row_bounds.BoundSplit | None
+    bound: row_bounds.BoundSplit | windows.WindowSplit | None
     releases: Composition
     epsilon: float
     exact: bool
@@ -186,13 +187,18 @@ def plan(spec: Spec) -> FitPlan:
         raise ParameterError(f'delta: {name} needs delta > 0; at 0 take "auto", or one of {", ".join(others)}')
     whole = budget_of(method, spec.n, spec.epsilon, delta, spec.relation, accounting)
 
+    how: Any = spec.row_bound
+    if how == "window" and (name != "boosted-ssp" or not spec.rule):
+        raise ParameterError('row_bound: "window" is for PrivateRegressor by boosted-ssp; leave it out')
+
     # The split below tries several budgets, and each accountant's search takes tens of milliseconds.
     @cache
     def at(epsilon: float, delta: float) -> OneModel:
         """Each model, where all may spend (ε, δ)."""
         parts = share(epsilon, delta, models, gaussian=method.gaussian and whole.accounting == "tight")
         given = public_settings(name, spec.n, columns, parts[0]) if spec.rule else {}
-        settings = make_settings(method, {**fixed, **given, **spec.settings})
+        within = windows.SETTINGS if how == "window" else {}
+        settings = make_settings(method, {**fixed, **given, **within, **spec.settings})
         problem = _declared(spec, loss, columns, method, settings)
         each = budget_of(method, spec.n, *parts, whole.relation, accounting)
         flaw = "" if method.private else f"{method.name} looks at the data without paying"
@@ -203,14 +209,16 @@ def plan(spec: Spec) -> FitPlan:
         bound.plan(mechanisms)
         return OneModel(problem, bound.settings[0], settings, each, mechanisms.ledger.planned(0), exact, flaw)
 
-    how: Any = spec.row_bound
     if how == "auto" and not spec.rule and at(whole.epsilon, whole.delta).flaw:
         how = None  # a method without noise has nothing to gain
-    split = row_bounds.choose_split(
-        how, spec.lengths, whole.epsilon, whole.delta, whole.relation,
-        lambda *left: [(at(*left).releases, left[1])] * models,
-    )  # fmt: skip
-    problem, settings, asked, each, one, exact, flaw = at(*(whole.epsilon, whole.delta) if split is None else split[1:])
+    terms = (whole.epsilon, whole.delta, whole.relation, lambda *left: [(at(*left).releases, left[1])] * models)
+    split: row_bounds.BoundSplit | windows.WindowSplit | None
+    if how == "window":
+        split = windows.split(spec.lengths, spec.n, *terms)
+    else:
+        split = row_bounds.choose_split(how, spec.lengths, *terms)
+    left = (whole.epsilon, whole.delta) if split is None else (split.epsilon, split.delta)
+    problem, settings, asked, each, one, exact, flaw = at(*left)
     # `dpbench.fit` may run a method without a guarantee, and says so; an estimator has no place for one.
     if flaw and spec.rule:
         raise UserError(f"settings: so set, {name} keeps no ε ({flaw}); dpbench.fit runs it, and says so")
@@ -258,7 +266,9 @@ def _check(spec: Spec) -> None:
     if spec.timing not in ("constant", None):
         raise ParameterError(f'timing must be "constant" or None, got {spec.timing!r}')
     if spec.row_bound not in (None, *row_bounds.BOUND_MODES):
-        raise ParameterError(f'row_bound must be a number, "auto", "private", "rule" or None, got {spec.row_bound!r}')
+        raise ParameterError(
+            f'row_bound must be a number, "auto", "private", "rule", "window" or None, got {spec.row_bound!r}'
+        )
     if spec.class_weights is not None and not (
         spec.class_weights and all(0 < w < math.inf for w in spec.class_weights)
     ):

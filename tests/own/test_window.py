@@ -1,0 +1,209 @@
+"""The window around the target: its releases on neighbouring data, its noise, its plan and its model."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpbench
+from dpbench import PrivateClassifier, PrivateRegressor
+from dpbench.errors import UserError
+from dpbench.own import row_bound as row_bounds
+from dpbench.own import window as windows
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.exact.release import SeededMechanisms
+from dpbench.privacy.ledger import Relation
+from dpbench.privacy.mechanisms import Mechanisms
+
+BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "tight")
+LENGTHS = row_bounds.Lengths(np.array([False, True, True, True]), 3, 0, 1)
+UNIT, N = 2.0, 2000
+WAY = windows.split(LENGTHS, N, 1.0, 1e-6, Relation.REPLACE_ONE, lambda *left: [])
+
+
+def rows(z, y):
+    """Rows of which the first is (z, y), and all others are the same in every call."""
+    drawn = np.random.default_rng(1)
+    Z, values = drawn.uniform(-0.9, 0.9, (N, 3)), drawn.uniform(-0.5, 0.5, N)
+    Z[0], values[0] = z, y
+    return np.hstack([np.ones((N, 1)), Z]) / UNIT, values
+
+
+def seen(monkeypatch, kind, data):
+    """(label, value before noise, sensitivity) of each release, what was released before it being the same for all."""
+    found = []
+
+    class Watched(kind):
+        def exponential(self, values, *, sensitivity, epsilon, label):
+            super().exponential(values, sensitivity=sensitivity, epsilon=epsilon, label=label)
+            found.append((label, number(values), sensitivity))
+            return np.array([1000 if len(found) == 1 else 4000])
+
+        def gaussian(self, value, *, sensitivity, noise_multiplier, label):
+            noisy = super().gaussian(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier, label=label)
+            found.append((label, number(value), sensitivity))
+            return np.zeros_like(noisy)
+
+    monkeypatch.setattr(windows, "mechanisms_of", lambda *_: Watched)
+    monkeypatch.setattr(row_bounds, "mechanisms_of", lambda *_: Watched)
+    arithmetic = "real" if kind is Mechanisms else "bytes"
+    windows.release(*data, LENGTHS, UNIT, WAY, BUDGET, seed=3, arithmetic=arithmetic)
+    return found
+
+
+def number(value):
+    return value if isinstance(value, np.ndarray) else value.integers * value.unit
+
+
+# A pair of rows (z, y) for each release that moves it as far as its sensitivity says.
+CANARIES = {
+    windows.QUARTILES: (((0.1, 0.1, 0.1), -1.0), ((0.1, 0.1, 0.1), 1.0)),
+    windows.MEAN: (((0.1, 0.1, 0.1), -1.0), ((0.1, 0.1, 0.1), 1.0)),
+    windows.MIDDLES: (((-1, -1, -1), 0.0), ((1, 1, 1), 0.0)),
+    windows.LABEL: (((0, 0, 0), 0.0), ((-1, 1, -1), 0.0)),
+}
+
+
+@pytest.mark.parametrize("kind", [Mechanisms, SeededMechanisms])
+@pytest.mark.parametrize("label", CANARIES)
+def test_a_replaced_row_moves_a_release_by_its_sensitivity_and_no_more(monkeypatch, kind, label):
+    one, other = (seen(monkeypatch, kind, rows(*row)) for row in CANARIES[label])
+    assert [entry[0] for entry in one] == [windows.QUARTILES] * 2 + [windows.MEAN, windows.MIDDLES, windows.LABEL]
+    for (name, here, sensitivity), (_, there, _) in zip(one, other, strict=True):
+        apart = np.abs(here - there).max() if name == windows.QUARTILES else np.linalg.norm(here - there)
+        assert apart <= sensitivity * (1 + 1e-9)
+        if name == label:
+            assert apart > 0.99 * sensitivity
+
+
+def test_any_replaced_row_moves_a_rank_by_one_at_most_ties_too():
+    drawn, points = np.random.default_rng(0), np.linspace(-1, 1, 9)
+    moved = []
+    for _ in range(300):
+        y = drawn.choice(points, 7)
+        other = np.concatenate([y[1:], drawn.choice(points, 1)])
+        moved.append(np.abs(windows.ranks(y, points, 1) - windows.ranks(other, points, 1)).max())
+    assert max(moved) == 4  # of 4u
+
+
+@pytest.mark.parametrize("y", [[-1, -0.5, 0.1, 0.5, 0.9], [0, 0, 0, 0.4, 1], [0.3] * 5, [1] * 5])
+def test_a_quartile_has_the_law_of_the_exponential_mechanism(y):
+    points, epsilon, draws = np.linspace(-1, 1, 7), 2.0, 1500
+    T = windows.ranks(np.array(y, float), points, 1)
+    law = np.exp(epsilon * T[0] / 4 / 2)
+    law /= law.sum()
+    counts = np.zeros(7)
+    for seed in range(draws):
+        mechanisms = SeededMechanisms([f"{seed}"], BUDGET)
+        scores = windows.Ranks(T, 0.25, 4, 5)
+        counts[mechanisms.exponential(scores, sensitivity=1.0, epsilon=epsilon, label="q")] += 1
+    assert np.all(np.abs(counts / draws - law) <= 4.5 * np.sqrt(law * (1 - law) / draws) + 1e-9)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_the_noise_of_a_mean_has_its_variance(exact):
+    drawn, m, z = [], 4, 3.0
+    kind = SeededMechanisms if exact else Mechanisms
+    for seed in range(300):
+        found = windows._noisy(kind([f"{seed}"], BUDGET), np.zeros((50, 2), np.int64), m, 50, z, "means", exact)
+        drawn.extend(found[0])
+    assert np.std(drawn) == pytest.approx(2 * math.sqrt(m) / 50 * z, rel=0.1)
+
+
+def table(width, n=4000, seed=0):
+    drawn = np.random.default_rng(seed)
+    X = drawn.uniform(0, 1, (n, 3))
+    y = 40 + width * (X @ [2.0, -1.0, 0.5] + 0.4 * drawn.standard_normal(n))
+    names = [f"a{i}" for i in range(3)]
+    frame = pd.DataFrame(X, columns=names)
+    frame["kind"] = np.where(X[:, 0] > 0.5, "long", "short")
+    frame.loc[::9, "a1"] = np.nan
+    return frame.assign(y=y)
+
+
+def model(frame, top, **given):
+    rows = frame.drop(columns="y")
+    bounds = {f"a{i}": (0.0, 1.0) for i in range(3)}
+    made = PrivateRegressor(1.0, bounds=bounds, categories={"kind": ["long", "short"]}, target_bounds=(0.0, top),
+                            row_bound="window", **given)  # fmt: skip
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return made.fit(rows, frame["y"])
+
+
+@pytest.mark.parametrize("arithmetic", ["bytes", "real"])
+def test_a_target_far_narrower_than_its_bounds_is_fitted(arithmetic):
+    frame = table(1.0)
+    found = [model(frame, top, random_state=1, arithmetic=arithmetic) for top in (100.0, 1000.0)]
+    scores = [one.score(frame.drop(columns="y"), frame["y"]) for one in found]
+    assert min(scores) > 0.2
+    assert abs(scores[0] - scores[1]) < 0.15
+    plain = PrivateRegressor(1.0, bounds=found[0].bounds, categories=found[0].categories, target_bounds=(0.0, 1000.0),
+                             random_state=1)  # fmt: skip
+    assert plain.fit(frame.drop(columns="y"), frame["y"]).score(frame.drop(columns="y"), frame["y"]) < 0.1
+
+
+def test_a_saved_model_predicts_the_same_states_six_labels_and_cannot_be_edited(tmp_path):
+    frame, file = table(1.0), tmp_path / "m.json"
+    found = model(frame, 400.0)
+    rows = frame.drop(columns="y")
+    assert found.arithmetic_ == "bytes"
+    assert found.epsilon_ <= 1
+    assert {entry.label for entry in found.releases_} == {*windows.LABELS, "gram", "gradient"}
+    assert found.releases_ == found.plan_.releases
+    found.save(file)
+    loaded = dpbench.load_model(file)
+    assert np.array_equal(loaded.predict(rows), found.predict(rows))
+    window = found.model_.window
+    low, high = (200 + 200 * end for end in (window.low, window.high))
+    assert found.predict(rows.assign(a0=1e9)).max() <= high
+    assert found.predict(rows.assign(a0=-1e9)).min() >= low
+    content = json.loads(file.read_text())
+    place = (
+        content if "window" in content else next(v for v in content.values() if isinstance(v, dict) and "window" in v)
+    )
+    for wrong in (None, {**place["window"], "low": 2.0}, {**place["window"], "middles": [0.0]}):
+        place["window"] = wrong
+        edited = tmp_path / "edited.json"
+        edited.write_text(json.dumps(content))
+        with pytest.raises(UserError):
+            dpbench.load_model(edited)
+
+
+def test_the_graph_clips_at_both_ends_as_the_model_does(tmp_path):
+    pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    frame, file = table(1.0), tmp_path / "m.json"
+    found = model(frame, 400.0)
+    found.save(file)
+    rows = frame.drop(columns="y").head(200).copy()
+    rows.loc[:20, "a0"], rows.loc[20:40, "a0"] = 1e9, -1e9
+    session = runtime.InferenceSession(dpbench.export(file), providers=["CPUExecutionProvider"])
+    feeds = {name: rows[[name]].to_numpy(object if name == "kind" else float) for name in rows}
+    assert np.allclose(session.run(["prediction"], feeds)[0], found.predict(rows), rtol=1e-9)
+
+
+def test_where_there_is_no_window_one_line_says_so():
+    frame = table(1.0, n=60)
+    with pytest.raises(UserError, match="no room"):
+        model(frame, 100.0)
+    with pytest.raises(UserError, match="intercept"):
+        model(table(1.0), 100.0, fit_intercept=False)
+    with pytest.raises(UserError, match="boosted-ssp"):
+        model(table(1.0), 100.0, algorithm="dp-gd-average")
+    X, y = table(1.0)[["a0"]].to_numpy(), np.arange(4000) % 2
+    with pytest.raises(UserError, match="PrivateRegressor"):
+        PrivateClassifier(bounds=(0, 1), classes=[0, 1], row_bound="window").fit(X, y)
+
+
+@pytest.mark.parametrize("target", [np.full(4000, 7.0), np.arange(4000) % 2, np.full(4000, 1e9), np.full(4000, np.nan)])
+def test_a_constant_a_two_valued_and_a_target_beyond_its_bounds_are_fitted(target):
+    frame = table(1.0).assign(y=target)
+    found = model(frame, 100.0, random_state=0)
+    predicted = found.predict(frame.drop(columns="y"))
+    assert np.isfinite(predicted).all()
+    assert predicted.min() >= 0
+    assert predicted.max() <= 100
