@@ -26,6 +26,7 @@ def bounded(function: Callable[[], T], seconds: int, memory: int) -> T:
     """
     if not hasattr(os, "fork"):
         return function()
+    # A fork inherits the function and its data, which a spawned process would have to pickle.
     fork = multiprocessing.get_context("fork")
     received, sent = fork.Pipe(duplex=False)
 
@@ -38,11 +39,13 @@ def bounded(function: Callable[[], T], seconds: int, memory: int) -> T:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)  # of a fork beside BLAS's idle threads, which stay here
         process.start()
+    # Else the pipe stays open when the child dies, and `recv` waits for ever.
     sent.close()
     try:
         value, error = received.recv()
     except EOFError:
         process.join()
+        # The soft limit sends SIGXCPU, the hard one a second later SIGKILL.
         if process.exitcode in (-signal.SIGXCPU, -signal.SIGKILL):
             raise OutOfBounds(f"it takes more than {seconds} s") from None
         raise OutOfBounds("it takes more memory than it may, or died") from None
@@ -63,6 +66,7 @@ def _limit(seconds: int, memory: int) -> None:
     import resource
 
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
+    # A killed check must not leave a dump of the archive's data on the disk.
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if sys.platform == "linux":  # elsewhere the address space cannot be bounded
         with open("/proc/self/statm") as file:

@@ -72,6 +72,7 @@ def as_far(stated: Row, again: Row, nudged: Row, column: str) -> bool:
     there, here, beside = (_flat(_plain(column, getattr(row, column, None))) for row in (stated, again, nudged))
     if not len(there) == len(here) == len(beside):
         return False
+    # A gap of 0 is no chaos, and an infinite move would excuse any row.
     gap, own = (float(np.max(np.abs(one - here), initial=0.0)) for one in (there, beside))
     return 0 < gap <= CHAOTIC * own < math.inf
 
@@ -110,7 +111,9 @@ def same(there: Any, here: Any, scale: float = 0.0, relative: float = AGREE) -> 
         return len(there) == len(here) and all(map(same, there, here, repeat(scale), repeat(relative)))
     there, here = (None if each == "" or _endless(each) else each for each in (there, here))
     if _number(here) and _number(there) and float in (type(there), type(here)):
+        # The absolute 1e-12 is for losses alone, which come down to 0 at an optimum.
         return bool(abs(there - here) <= relative * max(abs(there), abs(here), scale) + 1e-12 * bool(scale))
+    # By type too: True == 1 in Python, but not in a row.
     return type(there) is type(here) and bool(there == here)
 
 

@@ -50,6 +50,7 @@ COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
 def worded(text: str) -> str:
     """The text with what an archive's texts may not hold left out, at most 400 characters."""
     told = re.sub(rf"[^{LETTERS}{MARKS}]", " ", text.replace("<=", "≤").replace(">=", "≥"))
+    # A cell that begins with = or @ is a formula to a spreadsheet.
     return re.sub(rf"^[^{LETTERS}(‖]+", "", " ".join(told.split()))[:400]
 
 
@@ -256,6 +257,7 @@ def row_of(record: Any) -> Row:
     for name in values.keys() & {*PARSED}:
         values[name] = msgspec.json.decode(values[name], type=dict[str, Any])
     if "values" in values:
+        # JSON has no infinity, so `line` wrote null for what diverged.
         values["values"] = [math.inf if value is None else value for value in values["values"]]
     return Row(**values)
 
@@ -263,6 +265,7 @@ def row_of(record: Any) -> Row:
 def write(path: Path, kind: ArchiveKind, manifest: Mapping[str, Any], members: Mapping[str, bytes]) -> str:
     """Write an archive, whole or not at all; its digest. manifest: without `format`, `kind` and `sha256`."""
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(members.items())}
+    # The digests are in the manifest, so its own hash stands for the whole archive.
     described = kind.manifest(format=FORMAT, kind=kind.name, sha256=digests, **manifest)
     encoded = msgspec.json.format(msgspec.json.encode(described, order="deterministic"), indent=1)
     zipped.write(path, {"manifest.json": encoded, **members})
@@ -299,11 +302,14 @@ def _read(path: str | os.PathLike[str], kind: ArchiveKind, made: Callable[..., T
 def _manifest(members: dict[str, bytes], kind: ArchiveKind) -> Any:
     """The manifest, where all members are those that it was made for."""
     whole = members.pop("manifest.json")
+    # The format first: an archive of another version would fail on some field, in words that do not help.
     if (told := _as("manifest.json", whole, dict[str, Any]).get("format")) != FORMAT:
         raise UserError(f"format {ascii(told)[:20]}; this dpbench reads {FORMAT}")
     manifest = _as("manifest.json", whole, kind.manifest)
+    # Unpacked, one of the two would take the place of the other.
     if both := sorted(members.keys() & {str(folder) for name in members for folder in PurePosixPath(name).parents}):
         raise UserError(f"member {both[0]!r} is a file, and a folder of another member")
+    # Neither a member without a digest, which nobody vouches for, nor a digest without its member.
     if odd := sorted(members.keys() ^ manifest.sha256.keys()):
         raise UserError(f"{odd[0]}: the manifest and the members are not of each other")
     for name, content in members.items():
@@ -322,6 +328,7 @@ def _rows(content: bytes, kind: ArchiveKind) -> list[Any]:
 def _lines(name: str, content: bytes, kind: Any, longest: int) -> list[Any]:
     lines = []
     for number, each in enumerate(io.BytesIO(content), 1):
+        # Before it is decoded: a deep line of JSON costs far more memory than its bytes.
         if len(each) > longest:
             raise UserError(f"{name}, line {number}: more than {longest:,} bytes")
         lines.append(_as(f"{name}, line {number}", each, kind))

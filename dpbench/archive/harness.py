@@ -85,11 +85,14 @@ def frames(folder: Path, limits: sandbox.Limits) -> Iterator[TaskResult]:
     try:
         process = sandbox.start([sys.executable, "-m", "dpbench.archive.harness", str(write)], folder, limits, (write,))
     finally:
+        # This end must be closed here, else the pipe has no end when the sandbox has ended.
         os.close(write)
+    # Limits of the processor do not stop code that sleeps.
     timer = threading.Timer(limits.wall, process.kill)
     timer.start()
     try:
         with os.fdopen(read, "rb") as pipe:
+            # The size is the stranger's word: without a bound one frame could fill the memory.
             while (size := int.from_bytes(pipe.read(4), "big")) and size <= LARGEST:
                 try:
                     yield msgspec.msgpack.decode(pipe.read(size), type=TaskResult)

@@ -116,6 +116,7 @@ class CurveClaim(AuditClaim):
 def claim(composition: Composition, relation: Relation, delta: float) -> AuditClaim:
     """What `composition` claims under `relation`; of a run with δ = 0, its ε there."""
     releases = [(_on_line(entry.release), entry.count) for entry in composition]
+    # The Gaussian trade-off is exact, so it refutes more than any list of (ε, δ).
     plain = [(z, count) for release, count in releases if (z := _plain(release))]
     if len(plain) == len(releases):
         return GaussianClaim(math.sqrt(sum(count / z**2 for z, count in plain)))
@@ -199,6 +200,7 @@ class ErrorRates(NamedTuple):
 
         Between two α of a grid no more than p at the lower and q at the upper.
         """
+        # Where all runs on one data set were misjudged, no count of the other errors proves anything.
         if self.positives == self.of_second or self.negatives == self.of_first:
             return 1.0, 1.0
         alpha = _rates(self.positives, self.of_second)
@@ -228,9 +230,11 @@ def decide(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: floa
     """
     # Scores that differ by rounding alone would tell the worlds' arithmetic, not the noise.
     first, second = np.round(first, DIGITS), np.round(second, DIGITS)
+    # Chosen and judged on other runs: else the best of many thresholds would refute by chance.
     best = _best(first[::every], second[::every], claim, level / CAUTION)
     one, other = (np.delete(each, np.s_[::every]) for each in (first, second))
     seen = ErrorRates(int((other >= best).sum()), len(other), int((one < best).sum()), len(one))
+    # So few errors are the less probable the smaller the loss, so the bound can be found by halving.
     low, high = LOSSES
     if seen.improbable(claim.of(low))[0] > level:
         high = low
@@ -252,6 +256,7 @@ def least_runs(claim: AuditClaim, level: float, every: int = EVERY) -> int:
     """
     judged = 10
     while judged < 1e12 and ErrorRates(0, judged, 0, judged).improbable(claim)[0] > level:
+        # Steps of 5 % are near enough: whoever asks takes more runs than the least.
         judged = math.ceil(1.05 * judged)
     return runs_of(judged, every)
 

@@ -113,9 +113,11 @@ def audit_callable(
     if runs is not None:
         at_least("runs", runs, 40)
     told = PureClaim(epsilon, target.delta)
+    # Fewer than least_runs cannot refute at all; more than ten times RUNS takes too long for a default.
     runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level, every=2)))
     seeds = np.random.SeedSequence(seed)
     left = list(target.pairs or pairs(target))
+    # A callable that raises on every call would pass the test, with nothing having been audited.
     silent = True
     for k, kept in PILOTS:
         if len(left) > kept:
@@ -165,9 +167,11 @@ def pairs(target: AuditTarget) -> Iterator[Pair]:
     low, high = (np.broadcast_to(np.asarray(each, dtype=float), target.d) for each in (target.low, target.high))
     turns = np.where(np.arange(target.d) % 2, high, low)
     corners = {"low": low, "high": high, "turns": turns} if target.d > 1 else {"low": low, "high": high}
+    # Zero where it is admitted: others at 0 do not pull, so the one row is seen best.
     corners["middle"] = np.clip(np.zeros(target.d), low, high)
     corners = {name: x / max(1.0, np.linalg.norm(x) / target.row_norm) for name, x in corners.items()}
     points = [(f"x {name}, y {y:g}", x, y) for (name, x), y in itertools.product(corners.items(), target.labels[:2])]
+    # Further labels belong to one row alone, so they are not among the others.
     known = np.array(target.labels[:2])
     for n, (where, others) in itertools.product(target.sizes, corners.items()):
         X, y = np.tile(others, (n - 1, 1)), np.resize(known, n - 1)
@@ -195,6 +199,7 @@ def _outputs(target: AuditTarget, data: Any, epsilon: float, k: int, seed: np.ra
     found = []
     for child in seed.spawn(k):
         try:
+            # Thousands of calls would print the same warning thousands of times.
             with warnings.catch_warnings(), np.errstate(all="ignore"):
                 warnings.simplefilter("ignore")
                 one = target.function(X.copy(), y.copy(), epsilon, np.random.default_rng(child))
@@ -296,10 +301,12 @@ def audit_in_one_run(
     target = target if isinstance(target, AuditTarget) else AuditTarget(target)
     epsilon = positive("epsilon", epsilon)
     at_least("canaries", canaries, 10)
+    # Under add/remove a coin is a row that is there or not, which fixed labels cannot say.
     if target.relation is not Relation.REPLACE_ONE:
         raise UserError("one run: coins are labels here, so the target has to be private under replace-one")
     generator = np.random.default_rng(seed)
     coins = generator.integers(2, size=canaries)
+    # As large as is declared: a canary within bounds pulls most at its bound.
     size = min(float(np.max(target.high)), target.row_norm)
     labels = np.array(sorted(target.labels[:2]), dtype=float)
     vector = np.asarray(
@@ -307,6 +314,7 @@ def audit_in_one_run(
     ).ravel()
     if len(vector) < canaries:
         raise UserError(f"one run: expected a coordinate for each of {canaries} columns, got {len(vector)}")
+    # Both ends are guessed and the middle left: near 0 a coordinate says nothing of its coin.
     order = np.argsort(np.nan_to_num(vector[:canaries]), kind="stable")
     best: AuditVerdict | None = None
     for share in SHARES:
@@ -317,6 +325,7 @@ def audit_in_one_run(
             canaries=canaries, guesses=2 * half, correct=correct, delta=target.delta, level=level / len(SHARES)
         )
         if best is None or bound > best.bound:
+            # Each share is tested at level/len(SHARES), so the best of them holds at the level.
             best = AuditVerdict(bound, epsilon, wrong_high / half, wrong_low / half, 1)
     assert best is not None
     words = f"one run on {canaries} orthogonal rows"

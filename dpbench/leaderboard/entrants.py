@@ -32,6 +32,7 @@ def excluded() -> dict[str, str]:
 
 def _enters(name: str) -> bool:
     method, fixed = algorithms.resolve(name)
+    # Where aliases name its variants, the bare name would enter one variant twice.
     return method.private and algorithms.display_name(method.name, make_settings(method, fixed)) == name
 
 
@@ -85,6 +86,7 @@ def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, st
         try:
             target = declared(problem)
             method.needs.check(target, method.name)
+            # The board compares at one relation, so a method that has no proof for it does not enter.
             method.under(rules.RELATION)
         except NotAtHand:
             target = None
@@ -93,6 +95,7 @@ def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, st
     if why or target is None:
         yield None, why
         return
+    # One setting at a time: what a problem refuses is a value, not a combination.
     pairs = [(key, value) for key, values in candidates(name, "full").items() for value in values]
     tried: list[tuple[str, Any] | None] = [*pairs] or [None]
     for one in tried:
@@ -124,7 +127,9 @@ def expand(block: GridEntry, profile: str) -> list[GridEntry]:
             key: [value for value in values if (key, value) not in refused]
             for key, values in candidates(name, profile).items()
         }
+        # A setting of which no value is admitted keeps the method's default.
         grid = {key: values for key, values in grid.items() if values}
+        # Times are of the machine, not of the choice: to time every candidate would tell nothing more.
         if block.timed:
             grid = dict.fromkeys(grid, BEST)
         blocks.append(entering(block, problem, name, grid | block.settings))

@@ -70,6 +70,7 @@ def rows_of(problem: str) -> int:
 
 def groups(families: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     """Group → its families, by where the data come from and by the most rows of a problem."""
+    # A family is drawn only if all of it is: one real data set makes it evidence about real data.
     drawn = {name for name, problems in families.items() if all(map(is_drawn, problems))}
     most = {name: max(map(rows_of, problems)) for name, problems in families.items()}
     small, large = SIZES
@@ -88,11 +89,13 @@ def left(group: str, scores: pd.Series) -> Left:
     """Of the default's scores by family, those of one group."""
     from scipy.stats import binomtest
 
+    # Scores are log10 of shares.
     shares = 10.0 ** scores.to_numpy(float)
     if not len(shares):
         return Left(group, 0, np.nan, np.nan, np.nan, np.nan, 0, np.nan)
     low, median, high = np.quantile(shares, [0.25, 0.5, 0.75])
     better, undecided = int((shares < 1).sum()), int((shares == 1).sum())
+    # The sign test leaves out ties: they speak for neither side.
     decided = len(shares) - undecided
     sign = binomtest(better, decided, alternative="greater").pvalue if decided else 1.0
     return Left(group, len(shares), float(median), float(low), float(high), float(shares.mean()), better, float(sign))
@@ -110,6 +113,7 @@ def against(
     losses: (problem, algorithm, loss), a row per seed. choice: problem → the method that is the default there. A cell
     without losses keeps its score in every draw.
     """
+    # A fixed seed: the page must not change from build to build.
     rng = np.random.default_rng(0)
     seeds = {at: table["loss"].to_numpy(float) for at, table in losses.groupby(METHOD[::2])}
     drawn = {at: _scores(seeds.get(at), nulls[at[0]], score, rng) for at, score in _by_cell(scores).items()}
@@ -118,6 +122,7 @@ def against(
     results = []
     for name in sorted({name for _, name in drawn} - {AUTO}):
         gaps = pd.DataFrame({p: mine - drawn[p, name] for p, mine in default.items() if (p, name) in drawn}).T
+        # First within families: problems of one origin are one observation, so families are resampled.
         table = gaps.groupby([families.get(problem, problem) for problem in gaps.index]).mean()
         values = table.to_numpy()
         chosen = rng.integers(len(values), size=(DRAWS, len(values)))
@@ -135,6 +140,7 @@ def _by_cell(scores: pd.DataFrame) -> dict[tuple[str, str], float]:
 
 def _scores(losses: np.ndarray | None, null: float, score: float, rng: np.random.Generator) -> np.ndarray:
     """(1 + DRAWS,) the score, then those of resampled seeds."""
+    # A mean with an infinite loss is infinite in most draws; its score is the clip in all.
     if losses is None or not np.isfinite(losses).all():
         return np.full(1 + DRAWS, score)
     means = losses[rng.integers(len(losses), size=(DRAWS, len(losses)))].mean(axis=1)

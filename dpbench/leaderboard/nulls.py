@@ -35,6 +35,7 @@ def main() -> None:
     names = {problem for blocks in tracks.grid().values() for block in blocks for problem in block.problems}
     for name in sorted(names):
         if datasets.available(catalogue.recipe_of(name).dataset):
+            # Ten digits: more would differ from machine to machine, and the file with them.
             numbers[name] = float(f"{null_excess(build(name)):.10g}")
     told = "# The excess loss of w = 0, by problem; written by dpbench.leaderboard.nulls\n"
     FILE.write_text(

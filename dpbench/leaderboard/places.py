@@ -51,6 +51,7 @@ def losses(runs: pd.DataFrame) -> pd.DataFrame:
 
 def pick(table: pd.DataFrame, cell: list[str], by: str) -> pd.DataFrame:
     """Of each cell the row with the lowest `by`; of equals the first. The one way in which settings are chosen."""
+    # Stable, so that ties fall to the first in the table on every machine.
     return table.sort_values(by, kind="stable").drop_duplicates(cell)
 
 
@@ -155,6 +156,7 @@ def placements(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Place
     for name in sorted(set(scores.columns) - set(whole), key=lambda name: (scores[name].mean(), name)):
         own = scores[[name]].dropna()
         if len(own):
+            # Alone, not with the others: its families are not theirs, so no simultaneous table holds it.
             half = float(simultaneous(own.to_numpy())[0])
             mean = float(own[name].mean())
             lines.append(Placement(name, 0, mean, mean - half, mean + half, True, len(own)))
@@ -206,6 +208,7 @@ def duels(scores: pd.DataFrame) -> pd.DataFrame:
     for i in range(values.shape[1]):
         both = ~np.isnan(values) & ~np.isnan(values[:, [i]])
         wins = np.where(both, (values[:, [i]] < values) + 0.5 * (values[:, [i]] == values), 0.0)
+        # 0/0 where two methods share no family: no duel is not a lost one.
         with np.errstate(invalid="ignore"):
             shares[i] = wins.sum(axis=0) / both.sum(axis=0)
     return pd.DataFrame(shares, index=scores.columns, columns=scores.columns)
@@ -237,4 +240,5 @@ def price(rule: pd.DataFrame, other: pd.DataFrame, families: Mapping[str, str]) 
     named = shared.assign(log=logs, family=shared["problem"].map(lambda problem: families.get(problem, problem)))
     by = named.groupby("family")["log"].mean().to_numpy()[:, None]
     half, mean = float(simultaneous(by)[0]), float(by.mean())
+    # The interval of two families may span hundreds of decades, on which 10 ** overflows.
     return Price(10**mean, 10 ** (mean - half), 10 ** min(mean + half, 99.0), len(logs), len(by))

@@ -32,9 +32,11 @@ def lay_out(results: str | os.PathLike[str], notify: Callable[[str], None] = sil
         return None
     for path in [*source.glob("submissions/*"), source / "runs"]:  # the rows last: where they are, all is
         place = target / path.relative_to(source)
+        # What a user merged before is not overwritten by what comes with the wheel.
         if store.list_parts(place) or (path.name != "runs" and place.exists()):
             continue
         place.parent.mkdir(parents=True, exist_ok=True)
+        # Copied beside and moved in one step: half a copy would pass for the whole board.
         with files.staging(place) as staged:
             copied = staged / path.name
             shutil.copytree(path, copied)

@@ -49,6 +49,7 @@ def build(results: str | os.PathLike[str], figures: str | os.PathLike[str]) -> I
     """Write `figures/adhoc/index.html` on all folders together; a line for each file group."""
     target, stores = Path(figures) / PROFILE, [Store(results, PROFILE, name) for name in folders(Path(results))]
     target.mkdir(parents=True, exist_ok=True)
+    # The same run may lie in two folders, made by two commands; it counts once.
     rows = pd.concat([store.runs() for store in stores], ignore_index=True).drop_duplicates("key")
     traces = pd.concat([store.traces() for store in stores], ignore_index=True)
     outputs = list(_outputs(rows, traces, beside(Path(results), rows)))
@@ -79,10 +80,12 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
     frames = []
     for name in experiments.names():
         store = Store(results, shipped.PROFILE, name)
+        # In an installation there is no results/full; the board's rows are in the wheel.
         if name == shipped.EXPERIMENT and not store.folder.is_dir() and (home := shipped.folder()):
             store = Store(results, shipped.PROFILE, name, folder=home)
         if store.folder.is_dir():
             frame = pd.DataFrame(store.columns(*READ), columns=list(READ))
+            # Timed rows repeat the best settings, whose seeds would count twice.
             there = frame["problem"].isin(set(rows["problem"])) & frame["private"].eq(True) & frame["timed"].eq(0)
             frame = frame[there & outcomes.has_result(frame["status"]) & frame["excess"].notna()]
             frames.append(frame.assign(experiment=name))
@@ -135,6 +138,7 @@ def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Tab
         best = _best(others, one.problem, one.epsilon)
         for other, paper in zip(frames.records(best, _Line), best["experiment"], strict=True):
             lines.append(other.cells(look(other.algorithm).label, "", f"full/{paper}"))
+    # Runs without a result are told: a mean over what is left would hide them.
     without = len(rows) - int(outcomes.has_result(rows["status"]).sum())
     gaps = [f"{counted(without, 'run')} without a result: {', '.join(sorted(set(rows['error'].dropna())))[:200]}"]
     header = ["problem", "ε", "method", "settings", "seeds", "excess loss", "ε planned", "runs"]
@@ -163,6 +167,7 @@ def _finding(table: pd.DataFrame, others: pd.DataFrame) -> str:
     ratios = []
     for (problem, epsilon), mine in frames.groups(table, ProblemEpsilon):
         theirs = others[others["problem"].eq(problem) & others["epsilon"].eq(epsilon)]
+        # The method itself is left out: one's own run of it is no rival to it.
         losses = theirs[~theirs["algorithm"].isin(set(mine["algorithm"]))]["mean"]
         if len(losses) and losses.min() > 0:
             ratios.append(mine["mean"].min() / losses.min())
@@ -182,6 +187,7 @@ def _panels(problems: list[str], room: float = 0.7) -> Any:
     rows = -(-len(problems) // columns)
     size = (3.6 * columns if columns > 1 else 5.2, 2.8 * rows + room)
     figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
+    # The last row of panels may be half empty.
     for axis in axes.flat[len(problems) :]:
         axis.set_visible(False)
     return figure, axes.flat[: len(problems)]
@@ -229,6 +235,7 @@ def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
     for axis, problem in zip(axes, problems, strict=True):
         cells = table[table["problem"].eq(problem)].groupby(CELL, sort=False)
         for i, ((_, epsilon, name, settings, *_), line) in enumerate(cells):
+            # Iteration 0 is the start, the same for all, and would stretch the axis.
             line = line[line["iteration"] > 0].sort_values("iteration")
             label = f"{look(str(name)).label}, ε = {epsilon:g}, {explorer.in_words(str(settings)) or 'defaults'}"
             colour = LINES[i] if i < len(LINES) else GREY
@@ -256,6 +263,7 @@ def _commands(stores: list[Store], results: str | os.PathLike[str], figures: str
     """The commands as they were typed, in the folder that they were typed in; rows made from Python have none."""
     lines = []
     for store in stores:
+        # A comment of the shell, so that the whole block can still be pasted.
         lines += store.commands() or [f"# made from Python: {store.folder}"]
     where = [
         f"--{name} {path}" for name, path in (("out", results), ("figures", figures)) if str(path) != DEFAULT[name]

@@ -56,9 +56,11 @@ def build(
     for lines, folder in _each(parts):
         yield from lines
         folders.append(folder)
+    # After all experiments: these pages sum up over what every one of them wrote.
     for folder in dict.fromkeys(folders):
         yield f"{errata_pages.save(folder)}.*  {errata_pages.TITLE}"
         yield f"{privacy_page.save(folder)}.*  {privacy_page.TITLE}"
+        # One artefact anew changes no rows, so the explorer's data stay as they are.
         if "/" not in (reference or ""):
             all_of = [one for one in map(experiments.get, experiments.names()) if folder.name in one.grid()]
             rows = [context for one in all_of for context in contexts(one, folder.name, results)]
@@ -105,6 +107,7 @@ def _drawn(
         entries.append(_save(context, one, folder))
         gaps = f"  ({counted(len(entries[-1]['gaps']), 'gap')})" if entries[-1]["gaps"] else ""
         lines.append(f"{folder / one.name}.*  {entries[-1]['title']}{gaps}")
+    # Only a whole build knows all of an experiment's pages; of one artefact they stay.
     manifest.update(folder, context, entries, None if artefact else list(experiment.pages(context)))
     if latex:
         lines.append(f"{' and '.join(map(str, section.write(folder)))}  {experiment.title}, to \\input")
@@ -134,6 +137,7 @@ def _save(context: Context, one: Artefact, folder: Path) -> dict[str, Any]:
     printed = one.title.partition(":")[0]
     is_printed = printed.startswith(PRINTED)
     cited = context.experiment.cited(printed) if own and is_printed else printed
+    # The style is global in Matplotlib; left on, it would change a user's own figures.
     with figure_style():
         output = one.render(context)
         unfinished = context.unfinished(one.name) if own else ""
@@ -204,6 +208,7 @@ def report(
     if (reference or "").partition("/")[0] == shipped.EXPERIMENT and profile in (None, "full"):
         shipped.lay_out(results, notify)
     beside = list(beside)
+    # The committed figures are of the papers' rows alone.
     if beside and Path(figures) == Path("figures"):
         raise UserError("figures: with rows of your own beside, give a folder of your own, as --out my-figures")
     for line in build(reference, profile, results=results, figures=figures, beside=beside, latex=latex):

@@ -55,6 +55,7 @@ class MechanismClient:
 class SumHandle:
     """unit · a sum over the rows + offset, none of which is here but the recipe, the unit and the offset."""
 
+    # NumPy then leaves `array * handle` to __rmul__, instead of taking the handle for an object array.
     __array_ufunc__ = None
 
     def __init__(self, recipe: Any, shape: tuple[int, ...], unit: float = 1.0, offset: Any = None) -> None:
@@ -77,6 +78,7 @@ class SumHandle:
         return SumHandle(self.recipe, self.shape, self.unit / float(divisor), offset)
 
     def __add__(self, public: Any) -> SumHandle:
+        # The server's sensitivities are each of one sum; those of a total would need a proof of their own.
         if isinstance(public, SumHandle):
             raise PrivacyError("two sums over the rows may not be added before noise: their distances are apart")
         offset = np.asarray(public, dtype=float) + (0.0 if self.offset is None else self.offset)
@@ -173,6 +175,7 @@ class ServedDeclaration(Declaration):
 
     def clipped_gradient(self, W: Any, clip: Any, *, even: bool = False) -> SumHandle:
         """See `Problem`."""
+        # Own constants of columns are computed from the rows, and nothing of the rows is public here.
         if not even:
             raise PrivacyError("columns' own constants are of the data; choose scales=bound")
         return self._sum(wire.ClippedGradient, W, clip=float(np.ravel(clip)[0])) / self.n
@@ -212,6 +215,7 @@ class CoordinateHandle:
 
     def derivative(self, j: Any, threshold: Any) -> SumHandle:
         """See `ExactState`."""
+        # Sent once: the server keeps the model, so a repeated move would be made twice.
         moves, self._moves = self._moves, []
         recipe = wire.CoordinateDerivative(
             state=self._token, at=self._at, moves=moves, entry=int(j), bound=float(np.ravel(threshold)[0])
@@ -238,6 +242,7 @@ class ServedReleases(Releases):
         replaced: Scalars | None = None, count: int = 1,
     ) -> np.ndarray:  # fmt: skip
         """See `Releases.release`."""
+        # A value of the method's own has no sensitivity that the server could derive.
         if not isinstance(value, SumHandle) or count != 1:
             raise PrivacyError(f"{label}: {NOT_SERVED}")
         request = wire.ReleaseRequest(
@@ -325,6 +330,7 @@ class ServedMechanisms(Mechanisms):
     ) -> Any:
         if not isinstance(values, SumHandle):
             raise PrivacyError(f"{label}: {NOT_SERVED}")
+        # A score is code, and the server runs no code of the method's.
         if not score.named:
             raise PrivacyError(
                 f"{label}: the server makes scores of its own alone: scaled entries, greedy rules, vertices"
@@ -377,6 +383,7 @@ class PreparedMethod:
         self.settings = self.method.complete(self.problem, self.asked)
         declared = self.method.declared(self.method.under(self.budget.relation))
         self.mechanisms = ServedMechanisms([given.key], self.budget, declared=declared)
+        # On the bare declaration, so that a plan cannot depend on anything but public numbers.
         self.method.plan(self.problem.bare, self.mechanisms.planning([0]), self.settings)
 
     @property
@@ -391,6 +398,7 @@ class PreparedMethod:
         """The iterates (1, d)."""
         assert isinstance(self.mechanisms.releases, ServedReleases)
         self.mechanisms.releases.server = server
+        # The plan goes first: the server holds every later request against it.
         server.ask(self.plan)
         batch = batch_settings([self.settings], self.method.per_replicate)
         with np.errstate(all="ignore"):
@@ -410,6 +418,7 @@ def answer(channel: wire.Channel) -> wire.Frame:
         return wire.DoneRequest(W=wire.numbers(prepared.run(MechanismClient(channel), asked.start.array)))
     except (UserError, PrivacyError) as error:
         return wire.FailedRequest(error=str(error)[:300])
+    # Whatever the method raises is one line for its author; the traceback stays in its process.
     except Exception as error:
         return wire.FailedRequest(error=f"{type(error).__name__}: {error}"[:300])
 

@@ -40,6 +40,7 @@ class ServedMethod(Algorithm):
             raise NotAnAlgorithm(f"{code.reference}: {told.why}")
         if not told.private:
             raise UserError(f"{told.name}: it is not private; what is served are methods that release through noise")
+        # Rows go by names: a file of that name would write its runs among the built-in method's.
         if code.source and told.name in registry.names(plugins=False):
             raise UserError(f"{code.reference}: the name {told.name} is taken; give the class another `name`")
         self.code, self.fixed, self._labels = code, told.fixed, frozenset(told.labels)
@@ -83,8 +84,10 @@ class ServedMethod(Algorithm):
 
     def run(self, problem: Any, W: np.ndarray, mechanisms: Any, settings: Any, trace: Any) -> RunResult:
         """See `Algorithm.run`; of one replicate, which releases by `ExactMechanisms`. evidence: the `ServedRun`."""
+        # Floating-point noise leaks through its low bits (Mironov 2012), so only exact releases are served.
         if len(W) != 1 or not isinstance(mechanisms, ExactMechanisms):
             raise UserError(f"{self.name}: it is served, one run at a time, by exact releases")
+        # A batch holds settings as arrays over replicates; the served process runs one replicate.
         asked = {name: np.ravel(value)[0] if name in self.per_replicate else value
                  for name, value in msgspec.structs.asdict(settings).items()}  # fmt: skip
         given = self._run_method(problem, _budget(mechanisms.budget), asked)

@@ -83,12 +83,14 @@ def check(path: str | os.PathLike[str], *, rerun: Callable[[Submission], Receive
     rerun: runs what passed the check again.
     """
     submission = content.read_submission(path)
+    # No more than so many ledgers are paid for, else a long archive would buy itself time.
     seconds = SECONDS + EACH * min(len(submission.ledgers), MOST_LEDGERS)
     try:
         problems, checked, unchecked = bounded(lambda: _examined(submission), seconds, MEMORY)
     except OutOfBounds as error:
         return Report(submission, [f"the check was stopped: {error}"])
     report = Report(submission, problems, checked, unchecked)
+    # Only a sound archive's code is worth running: what failed without running it cannot be placed.
     if rerun is not None and report.sound:
         report.replay = rerun(submission)
         report.problems += report.replay.problems
@@ -121,6 +123,7 @@ def _name(s: Submission, unchecked: Tell) -> Iterator[str]:
     taken = {_bare(name): name for name in algorithms.names(plugins=False)}
     if (name := taken.get(_bare(s.manifest.method))) is not None:
         yield f"method {s.manifest.method}: the name is taken by a method of this dpbench, {name}"
+    # Titles as well as names: a table shows titles, so one in another's name would mislead its readers.
     titles = {_bare(look(name).label): name for name in algorithms.names(plugins=False)} | {_bare(DEFAULT): AUTO}
     if (name := titles.get(_bare(s.manifest.title))) is not None:
         yield f"title {s.manifest.title}: {name} of this dpbench is called so"
@@ -128,6 +131,7 @@ def _name(s: Submission, unchecked: Tell) -> Iterator[str]:
         yield f"profile {s.manifest.profile!r} is none of the leaderboard's"
     if hashlib.blake2b(s.method, digest_size=8).hexdigest() != s.manifest.source:
         yield "method.py is not the code that the rows were made with (its hash is in their keys)"
+    # Parsed, not imported: nothing of a stranger's code runs in a check.
     classes = [node.name for node in ast.walk(ast.parse(s.method)) if isinstance(node, ast.ClassDef)]
     if s.manifest.class_name not in classes:
         yield f"class_name {s.manifest.class_name}: method.py has no class of that name"
@@ -135,6 +139,7 @@ def _name(s: Submission, unchecked: Tell) -> Iterator[str]:
 
 def _bare(name: str) -> str:
     """What is left of a name to the eye: no case, no width, no marks between letters."""
+    # NFKD first: letters of full width or in one glyph would pass for other names otherwise.
     folded = unicodedata.normalize("NFKD", name).casefold()
     return "".join(letter for letter in folded if letter.isalnum())
 
@@ -144,6 +149,7 @@ def _keys(s: Submission, unchecked: Tell) -> Iterator[str]:
     if not s.rows:
         yield "rows.jsonl is empty"
     asked = sum(cell.seeds for cell in tracks.cells(s.manifest.profile, tracks.grid()))
+    # More rows than cells and seeds would let an author choose among runs.
     if len(s.rows) > asked:
         yield f"{len(s.rows):,} rows; all cells with all seeds are {asked:,}"
     seen: set[str] = set()
@@ -158,6 +164,7 @@ def _keys(s: Submission, unchecked: Tell) -> Iterator[str]:
         if key != row.key:
             yield f"row {i}: its key is not the hash of its settings and seed"
         stated = {"problem": row.problem, "epsilon": row.epsilon, "algorithm": s.manifest.method}
+        # The key must be of these data and of this code, else rows of another version would pass.
         stated |= {"data_version": recipe.spec.version, "source": s.manifest.source}
         stated |= {"relation": told.get("relation", row.relation)}
         for name, value in stated.items():
@@ -195,6 +202,7 @@ def _settings_agree(identity: Any, shown: dict[str, Any]) -> bool:
 
 def _cells(s: Submission, unchecked: Tell) -> Iterator[str]:
     """All seeds of every cell, of the profile's problems and ε, at one setting."""
+    # Every seed of every cell: seeds left out are how a lucky mean is made.
     asked = {
         (cell.problems[0], cell.epsilon[0]): cell.seeds for cell in tracks.cells(s.manifest.profile, tracks.grid())
     }
@@ -224,6 +232,7 @@ def _guarantees(s: Submission, unchecked: Tell) -> Iterator[str]:
         if row.relation != rules.RELATION.value:
             yield f"row {i}: {row.relation} neighbours; the leaderboard's are {rules.RELATION.value}"
         size = tracks.size(row.problem)[0]
+        # δ is a rule of the board, so that no method buys less noise by a larger one.
         if row.delta not in (0.0, delta_value(rules.DELTA, size)):
             yield f"row {i}: δ = {row.delta}; the leaderboard's is n⁻² (or 0 for pure DP)"
 
@@ -237,6 +246,7 @@ def _ledgers(s: Submission, unchecked: Tell) -> Iterator[str]:
             yield f"ledger {one.key}: of no row"
             continue
         try:
+            # By the second route of composition: an error of the first cannot vouch for itself.
             total = spent(composition_of(one.releases), row.delta, Relation(row.relation)).epsilon
         except (UserError, PrivacyError, ValueError, TypeError) as error:
             yield f"ledger of {row.problem} at ε = {row.epsilon:g}: {error}"
@@ -246,6 +256,7 @@ def _ledgers(s: Submission, unchecked: Tell) -> Iterator[str]:
         elif not math.isclose(total, row.epsilon_planned or 0.0, rel_tol=SAME, abs_tol=1e-4 * row.epsilon):
             told = f"its rows say ε = {row.epsilon_planned:.6g}, its ledger {total:.6g}"
             yield f"{row.problem} at ε = {row.epsilon:g}: {told}"
+    # One ledger for each cell: seeds of one cell have the same plan, so one speaks for all.
     covered = {(rows[one.key].problem, rows[one.key].epsilon) for one in s.ledgers if one.key in rows}
     for problem, epsilon in sorted({(row.problem, row.epsilon) for row in s.rows} - covered):
         yield f"{problem} at ε = {epsilon:g}: no ledger"
@@ -282,10 +293,13 @@ def _below_the_optimum(name: str, rows: list[Any], optimum: float | None) -> Ite
         if row.objective is None or row.excess is None:
             yield f"{where}: no loss"
             continue
+        # Relative to the objective: the excess is a difference of two, whose rounding is of their size.
         slack = EXACT * max(1.0, abs(row.objective if optimum is None else optimum))
         best = row.objective - row.excess if optimum is None else optimum
+        # Written as `not ≤`, so that a NaN is refused too.
         if not abs(row.objective - best - row.excess) <= slack:
             yield f"{where}: excess {row.excess:.6g} is not F(w) - F*"
+        # Nothing is below F*: such a loss was made up, or is of other data.
         if not row.excess >= -slack:
             yield f"{where}: excess {row.excess:.6g} is below that of the optimum"
 

@@ -71,6 +71,7 @@ def submit(
     """
     stated = {"author": _fitting("author", author), "licence": _fitting("licence", licence)}
     method, _ = algorithms.resolve(algorithm)
+    # The receiver runs the one file of the archive, so what lies in an installed package cannot go into it.
     if ".py:" not in algorithm:
         raise UserError(f"algo: {algorithm}: a submission is one file with one class; give path/to/file.py:Class")
     if method.name in algorithms.names(plugins=False):
@@ -92,7 +93,9 @@ def submit(
     runner.run(planned.runnable, store, workers=jobs, report=progress)
     by_key = {job.key: job for job in planned.runnable}
     rows = store.runs()
+    # The folder may have rows of earlier code or other cells, which are not of this submission.
     rows = rows[rows["key"].isin(by_key)].sort_values(["problem", "epsilon", "seed"])
+    # A failed run would score as the worst there is; its author should mend it before.
     if failed := sorted(set(rows[~outcomes.has_result(rows["status"])]["error"])):
         raise UserError(f"{method.name}: some runs failed, and are not submitted: {failed[0]}")
     notify("ledgers: the first seed of every cell again")
@@ -208,6 +211,7 @@ def merge(
         UserError: for one that is not sound.
     """
     folder = add(archive, results, replace=replace, rerun=checking.rerun_of(seed, notify, trusted) if rerun else None)
+    # A wheel has the board's rows inside; without them there is nothing to be placed among.
     shipped.lay_out(results, notify)
     return folder
 
@@ -234,6 +238,7 @@ def add(
         raise UserError(f"{path} is not merged: {told}; dpbench submit --check shows all")
     with files.staging(target) as staged:
         store = Store(staged.parent, staged.name, "rows")
+        # The author's own rows are kept for show only; places come from the receiver's runs.
         stated = [kept(row) for row in submission.rows]
         store.write(report.replay.rows if report.placed and report.replay else stated, [])
         (store.folder / "runs").rename(staged / "runs")
@@ -251,6 +256,7 @@ def add(
             "scores": report.replay.scores if report.replay else [],
         }
         (staged / "checked.json").write_bytes(msgspec.json.format(msgspec.json.encode(checked), indent=1) + b"\n")
+        # Removed last, when the new one is whole on disk: a merge that fails before leaves the old one.
         if target.exists():
             shutil.rmtree(target)
         os.rename(staged, target)
@@ -259,6 +265,7 @@ def add(
 
 def _refused(path: str | os.PathLike[str], submission: Submission, home: Path, target: Path, replace: bool) -> None:
     """UserError for code that is there under another name, and for a name that is there."""
+    # One method under two names would take two places.
     mine = code_hash(submission.method, submission.manifest.class_name)
     for other in home.glob(f"{FOLDER}/*/method.py"):
         named = msgspec.json.decode((other.parent / "manifest.json").read_bytes())["class_name"]
