@@ -128,6 +128,7 @@ class Setup:
         there = self.on(self.pair.at(int(np.random.default_rng(seed).integers(n))))
         run = there.recorder(INSPECTED, seed, row=there.pair.row, keyed=True)
         came = there.run(there.pair.first, run)
+        # Where all noise is released, the row's place does not change how well runs are told apart.
         if not hides(run):
             return there
         farthest = 0.0
@@ -211,6 +212,7 @@ class Setup:
             raise Leak(f"on a neighbour {words}" if words.startswith("it raises") else words) from leak
         if hidden:  # what is computed on is not released, so the rest has to be equal
             replay.moves = _largest_difference(first, again, run, replay) > 0
+        # The replay fixes all releases, so whatever differs now was taken from the rows without noise.
         where = transcript.difference(*((one.visible if hidden else one.facts) for one in (first, again)))
         if where := where or ("ledger" if first.ledger != again.ledger else ""):
             raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
@@ -242,6 +244,7 @@ class Setup:
         most: dict[str, float] = defaultdict(float)
         inspected: list[tuple[Neighbours, Recorder, list[ReplayedRun]]] = []
         if self.case.steepest:
+            # Removing is the other direction of the same relation, and may move a release more.
             back = Neighbours(self.pair.second, self.pair.first, self.pair.neither, self.pair.row)
             none = Neighbours(self.pair.first, self.pair.neither, self.pair.neither, self.pair.row)
             # Beside short rows the one at the bound is the longest: whatever reads the largest norm moves with it.

@@ -73,8 +73,10 @@ def finished(
     there = set(table[METHOD].itertuples(index=False, name=None))
     entered = {name for *_, name in there}
     planned = [cell for cell in planned if cell[2] not in installed or cell[2] in entered]
+    # Only dpbench's own methods keep a problem waiting: a stranger's package must not hold up the board.
     own = [cell for cell in planned if cell[2] not in installed]
     waiting = {cell[:2] for cell in own if cell not in there}
+    # A problem counts once all are there: else an early table would favour who was run first.
     whole = {cell[:2] for cell in own} - waiting
     kept = [tuple(at) in whole for at in table[CELL].itertuples(index=False, name=None)]
     begun = {at[:2] for at in there}

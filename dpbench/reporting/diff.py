@@ -74,6 +74,7 @@ def between(first: Summary, second: Summary, errors: float = ERRORS) -> Differen
     only = tuple(int((both["_merge"] == side).sum()) for side in ("left_only", "right_only"))
     both = both[both["_merge"] == "both"].drop(columns="_merge")
     a, b = both["mean_a"].to_numpy(), both["mean_b"].to_numpy()
+    # Two independent means: their variances add.
     se = np.hypot(both["se_a"].fillna(0).to_numpy(), both["se_b"].fillna(0).to_numpy())
     with np.errstate(invalid="ignore", divide="ignore"):
         gap, scale = b - a, np.maximum(np.abs(a), np.abs(b))
@@ -82,11 +83,13 @@ def between(first: Summary, second: Summary, errors: float = ERRORS) -> Differen
         finite = np.isfinite(a) & np.isfinite(b)
         exact = np.where(finite, np.abs(gap) <= 10.0 ** (1 - DIGITS) * scale, _alike(a, b))  # a unit of the last digit
         moved = np.where(finite, np.abs(gap) > np.maximum(errors * np.nan_to_num(se), rounding), ~_alike(a, b))
+    # Both sides estimate a variance, each of which takes a degree of freedom.
     freedom = both["n_a"] + both["n_b"] - 2
     chance = 2 * np.sum(t.sf(errors, freedom[freedom > 0]))
     order = np.argsort(-np.abs(np.nan_to_num(apart, nan=np.inf)), kind="stable")
     table = both.assign(apart=apart).iloc[order]
     verdicts = first.verdicts.merge(second.verdicts, on=["experiment", "claim"], suffixes=("_a", "_b"))
+    # A verdict that waits for rows says nothing of the code.
     waits = [NOT_ENOUGH, NO_DATA]
     verdicts = verdicts[~verdicts["verdict_a"].isin(waits) & ~verdicts["verdict_b"].isin(waits)]
     return Difference(

@@ -91,6 +91,7 @@ class MechanismServer:
                 except Exception as error:
                     channel.send(wire.Refused())
                     known = isinstance(error, PrivacyError | UserError)
+                    # A refusal after rows were read may depend on them, so its words would be a release without noise.
                     told = VOID if self.reading else str(error) if known else type(error).__name__
                     raise RefusedRequest(f"{type(request).__name__}: {told}") from None
                 self.transcript.append((sent, channel.send(reply)))
@@ -121,6 +122,7 @@ class MechanismServer:
             for release, label, count in entries:
                 self.mechanisms.plan(label, release, count)
             self._planned = self.books.planned(0)
+        # Order does not matter to composition, so the plan is compared as a bag.
         if sorted(map(repr, entries)) != sorted(repr((e.release, e.label, e.count)) for e in self._planned):
             raise RefusedRequest("another plan than that which was checked")
         if entries and (error := check(self._planned, self.budget).error):
@@ -137,6 +139,7 @@ class MechanismServer:
             kind = SAMPLERS[request.sampler]
             self.samplers[key] = kind(self.seam, self.budget, self.problem.n, request.size, request.label)
         sampler, token = self.samplers[key], len(self.transcript)
+        # A sampler's earlier draw is void: its release was charged for one sample at a time.
         self.drawn = {t: one for t, one in self.drawn.items() if one[0] is not sampler}
         self.drawn[token] = sampler, sampler.draw()[0]
         return token
@@ -144,9 +147,11 @@ class MechanismServer:
     def _term(self, request: wire.TermRequest) -> None:
         """The random linear term of objective perturbation, which stays here; of what it covers see `exact.terms`."""
         event, loss, problem = release_of(request.event), self.problem.loss, self.problem
+        # The proofs of objective perturbation ask for all three.
         covered = loss.convex and loss.smooth and loss.lipschitz < math.inf
         if self.term is not None or not (covered and isinstance(event, PERTURBATIONS)):
             raise RefusedRequest("no proof covers this term")
+        # From the declaration, not from the request: the method could state a smaller one.
         sensitivity = self.budget.relation.rows * problem.lipschitz / problem.n
         self.term = self.mechanisms.linear_term(problem.d, sensitivity=sensitivity, event=event, label=request.label)
 
@@ -200,6 +205,7 @@ class MechanismServer:
             raise RefusedRequest("correlated rounds are of vectors, and on no sample")
         rows = getattr(request.value.recipe, "rows", None)
         chosen = slice(None) if rows is None else np.array(rows.rows)
+        # The sensitivity of correlated noise is proved for rows that take part this far apart.
         if (noise.t + 1 - used[chosen] < separation).any():
             raise RefusedRequest(f"a row is in rounds that are {separation} apart at least")
         used[chosen] = noise.t + 1
@@ -233,8 +239,10 @@ class MechanismServer:
         if isinstance(rows, wire.DrawnRows):
             if rows.token not in self.drawn:
                 raise RefusedRequest("a sample that is used up, or was not drawn")
+            # Taken out: amplification by sampling holds for one use of a sample.
             return self.drawn.pop(rows.token)
         chosen = np.array(rows.rows, dtype=np.int64)
+        # A row twice would count twice in the sum, whose sensitivity is of one.
         if not len(chosen) or len(np.unique(chosen)) < len(chosen) or chosen.max() >= self.problem.n:
             raise RefusedRequest("rows are chosen once each, of those that there are")
         return None, chosen
@@ -314,6 +322,7 @@ class MechanismServer:
             for entry in self.books.of(0):
                 if not isinstance(entry.release, ledger.Gaussian):
                     raise RefusedRequest("only Gaussian noise on all rows may do without a plan")
+                # ρ of a Gaussian release is 1/(2z²), and it adds up (Bun and Steinke 2016).
                 spent += entry.count / 2 / entry.release.noise_multiplier**2
             if not spent <= self.budget.rho * (1 + 1e-9):
                 raise RefusedRequest("beyond its budget, without a plan")
@@ -333,6 +342,7 @@ def _score(asked: Any, shape: tuple[int, ...]) -> Score:
     if isinstance(asked, wire.ScaledScore):
         return coordinate.scaled_score(constants)
     W = asked.at.array
+    # A score of NaN has no sensitivity at all.
     if W.shape != shape or not np.isfinite(W).all() or asked.rule not in coordinate.RULES:
         raise RefusedRequest("no such rule of greedy coordinate descent")
     return coordinate.greedy_score(asked.rule, W, constants, _weight(asked.l1))

@@ -150,6 +150,7 @@ def error_curves(context: Context, name: str) -> WithWords:
         axis.set_title(look(algorithm).label)
     for axis, c in zip(page.axes[:, 0], CS, strict=True):
         axis.set_ylabel(f"c = {c:g}\nF($x_t$) − F*")
+    # All start at one w, so one number says it for every curve.
     start = f"Every curve starts at {select(table, iteration=0)['mean'].mean():.2f}. " if len(table) else ""
     figure = page.figure("", table.drop(columns=["noise_scale"]), legend=4)
     return figure, {"seeds": span(table["seeds"]), "start": start}

@@ -61,6 +61,7 @@ def rows_under(context: Context, name: str, rule: TimingRule, problem: str, epsi
     """
     figure = FIGURE[name]
     own = context.rows(name, timed=0, problem=problem)
+    # One run stands for all such ε: the start of the root finder does not depend on ε.
     if rule.accounting == FEBRUARY and floored(problem, epsilon):
         rows = own[own["accounting"].eq(FEBRUARY)]
     else:
@@ -125,6 +126,7 @@ def an_iteration(context: Context, name: str, problem: str, method: str) -> floa
 
 def _cell(context: Context, name: str, rule: TimingRule, problem: str, epsilon: float) -> dict[str, Any] | None:
     rows = rows_under(context, name, rule, problem, epsilon)
+    # Both methods at the best T of the same rows, as the ratio is of two tuned methods.
     best = tuned(rows).drop_duplicates("algorithm").set_index("algorithm")
     if not {"dp-gd", NEWTON} <= set(best.index):
         return None
@@ -153,6 +155,7 @@ def fitted_T(rows: pd.DataFrame, cap: float = np.inf) -> float:
     if means.empty:
         return np.nan
     lowest = float(means["mean"].idxmin())
+    # A mean of one seed has no error to weight it by.
     near = means[(means.index >= lowest / NEAR) & (means.index <= lowest * NEAR) & (means["size"] > 1)]
     if len(near) < 3:
         return min(lowest, cap)
@@ -161,9 +164,11 @@ def fitted_T(rows: pd.DataFrame, cap: float = np.inf) -> float:
     # Seeds that agree to less than 1 % by luck would otherwise carry the whole fit.
     weights = 1 / np.maximum(error, 0.01)
     a, b, _ = np.polyfit(x - np.log(lowest), np.log(near["mean"].to_numpy()), 2, w=weights)
+    # A parabola that opens downwards has no least.
     if a <= 0:
         return min(lowest, cap)
     T = lowest * np.exp(-b / (2 * a))
+    # The fit is local: beyond the T that were tried it says nothing.
     return float(min(np.clip(T, near.index.min(), near.index.max()), cap))
 
 

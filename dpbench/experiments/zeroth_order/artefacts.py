@@ -111,6 +111,7 @@ def tree_noise(context: Context) -> WithWords:
     if len(rows):
         line = rows[rows["set.t"].eq(rows["set.T"] - 1) & rows["set.mechanism"].eq("tree")].sort_values("set.T")
         T = line["set.T"].to_numpy(float)
+        # Anchored at the last T, where the slope that is claimed should hold best.
         right.plot(T, line["measured"].to_numpy()[-1] * (T / T[-1]) ** -2, "--", color=GREY, lw=1, label="∝ T⁻²")
     return page.figure("", joined(tables), legend=4), _saved(rows)
 
@@ -134,6 +135,7 @@ def against_M(context: Context, name: str, value: str, label: str, rate: float |
     rhos = sorted({round(rho_of(e), 3) for e in private}, reverse=True)
     page = Panels(context, name, len(problems) * len(rhos), columns=len(rhos), size=(3.3, 2.7), room=0.8,
                   sharex="row", sharey="row")  # fmt: skip
+    # Of a problem, not of a panel: all its panels share one scale.
     tables = {problem: _by_M(rows, problem, value) for problem in problems}
     for axis, (problem, rho) in page.over([(problem, rho) for problem in problems for rho in rhos]):
         table = tables[problem]
@@ -146,6 +148,7 @@ def against_M(context: Context, name: str, value: str, label: str, rate: float |
             line = table[table["algorithm"].eq(solver) & table["rho"].isin([rho, np.inf])]
             if len(line):
                 curve(axis, line, "set.M", style, lw=1 if solver in FLOORS.values() else 1.5)
+        # With the fewest rows a run can hardly move, so the worst of these tells the value at the start.
         hardly = table.loc[table["set.M"].eq(table["set.M"].min()), "mean"].max()
         axis.axhline(hardly, color=GREY, lw=0.8, label="about the start: runs that hardly move")
         if rate is not None:
