@@ -40,7 +40,7 @@ def seen(monkeypatch, kind, data):
         def exponential(self, values, *, sensitivity, epsilon, label):
             super().exponential(values, sensitivity=sensitivity, epsilon=epsilon, label=label)
             found.append((label, number(values), sensitivity))
-            return np.array([1000 if len(found) == 1 else 4000])
+            return np.array([2500 if len(found) == 1 else 2600])  # narrow, so that both canaries are beyond
 
         def gaussian(self, value, *, sensitivity, noise_multiplier, label):
             noisy = super().gaussian(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier, label=label)
@@ -93,7 +93,8 @@ def test_any_replaced_row_moves_a_rank_by_one_at_most_ties_too():
 def test_a_quartile_has_the_law_of_the_exponential_mechanism(y):
     points, epsilon, draws = np.linspace(-1, 1, 7), 2.0, 1500
     T = windows.ranks(np.array(y, float), points, 1)
-    law = np.exp(epsilon * T[0] / 4 / 2)
+    u = [-max(0, sum(one < g for one in y) - 1.25, 1.25 - sum(one <= g for one in y)) for g in points]
+    law = np.exp(epsilon * np.array(u) / 2)
     law /= law.sum()
     counts = np.zeros(7)
     for seed in range(draws):
