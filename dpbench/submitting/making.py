@@ -89,7 +89,8 @@ def submit(
         notify(f"left out: {problem}: {why}")
     if not planned.runnable:
         raise UserError(f"{method.name}: no problem's data are fetched: {', '.join(sorted(left_out))}")
-    audited = [_audit(one) for one in audit(algorithm, 1.0, runs=runs)]  # before the runs, which take longer
+    # Before the runs, which take longer; beside the rows, as the archive has the verdicts of its releases.
+    audited = [_audit(one) for one in audit(algorithm, 1.0, runs=runs, in_process=True)]
     runner.run(planned.runnable, store, workers=jobs, report=progress)
     by_key = {job.key: job for job in planned.runnable}
     rows = store.runs()

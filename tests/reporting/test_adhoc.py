@@ -27,7 +27,7 @@ def own(tmp_path):
     better = {"algorithm": "dp-newton-hess-clip", "excess": 1e-6, "key": "n"}
     write(
         Store(tmp_path / "results", "full", "second_order"),
-        [row(seed) | better | {"key": f"n{seed}"} for seed in range(2)]
+        [row(seed) | better | {"key": f"n{seed}"} for seed in range(5)]
         + [row(0) | better | {"key": "leaky", "algorithm": "dp-gd-oracle", "private": False, "excess": 1e-9}],
     )
     return tmp_path

@@ -22,7 +22,8 @@ NAMES = {"paper": "tiny_paper", "algorithm": "heavy-descent", "dataset": "tiny-d
 @pytest.fixture(scope="module")
 def begun(tmp_path_factory):
     """(folder of the packages, where they are installed)."""
-    folder, site = tmp_path_factory.mktemp("begun"), tmp_path_factory.mktemp("site")
+    folder, site = tmp_path_factory.mktemp("begun"), tmp_path_factory.mktemp("site") / "site-packages"
+    site.mkdir()  # of this name: a served method's process sees no other folder of the path
     for kind, name in NAMES.items():
         dpbench.new(kind, name, out=folder)
         install(folder / name, site)

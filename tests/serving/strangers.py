@@ -246,7 +246,7 @@ class Flooding(Honest):
     name = "floods"
 
     def taken(self, problem, W, mechanisms):
-        for number in range(3, 20):
+        for number in range(3, 1024):
             with contextlib.suppress(OSError):
                 os.write(number, b"\xff" * (1 << 20))
         return 0.0

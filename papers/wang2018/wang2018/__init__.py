@@ -48,6 +48,8 @@ EPSILON, LAST = 1.0, 10.0
 def runs(context: Context, artefact: str = "errors") -> pd.DataFrame:
     """The runs with `set`, `method`, `error` (mean squared error on the tenth kept apart) and `on`, the switches."""
     rows = PAPER.rows(context, artefact)
+    if rows.empty:
+        return rows.assign(set=[], method=[], error=[])
     rows = rows[rows["held_loss"].notna()]
     bare = rows["planted"].eq(0) & (artefact == "errors")  # all noise of SSP taken away
     released = rows["algorithm"].eq("adassp-2018")  # its constants are its own, not a setting
