@@ -21,7 +21,8 @@ MOST = 400  # lines of code of a paper
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     """Where all of them are installed: one may build on another."""
-    folder = tmp_path_factory.mktemp("site")
+    folder = tmp_path_factory.mktemp("site") / "site-packages"
+    folder.mkdir()  # of this name: a served method's process sees no other folder of the path
     for paper in PAPERS:
         install(paper, folder)
     return folder

@@ -103,6 +103,13 @@ def test_released_ssp_costs_1_59_and_is_refused_where_epsilon_counts():
     assert method.sound(method.Settings()) == ["paper", "tight"]
 
 
+def test_a_setting_that_a_method_has_not_is_refused():
+    X, y = drawn()
+    for name, setting in (("adassp-2018", {"calibration": "exact"}), ("ssp-2018", {"half": True})):
+        with pytest.raises(TypeError, match=next(iter(setting))):
+            outcome(name, X, y, setting)
+
+
 def test_folds_are_disjoint_and_cover_the_rows():
     if not datasets.available("wang-wine"):
         pytest.skip("wang-wine is not fetched")

@@ -20,10 +20,9 @@ MOMENTS = dp.Disclosure("moments", "Xᵀy, labels clipped to ±1", count="1", ad
 
 
 class Calibrated(dp.BaseSettings, frozen=True):
-    """calibration: of the noise, see the class. half: of Xᵀy, see `ObjPert2018`."""
+    """calibration: of the noise, see the class."""
 
     calibration: Literal["exact", "published"] = "exact"
-    half: bool = False
 
 
 class Wang(dp.Algorithm):
@@ -34,7 +33,6 @@ class Wang(dp.Algorithm):
     accountings: ClassVar = ("tight",)
     needs = dp.Needs(quadratic=True, regularisers=("l2",))
     delta = 1e-6
-    Settings = Calibrated
 
     def work(self, n, d, settings):
         return 2.0 * n * d * d + 30.0 * d**3
@@ -57,6 +55,7 @@ class SSP(Wang):
     name = "ssp-2018"
     title = "SSP"
     discloses = (GRAM, MOMENTS)
+    Settings = Calibrated
 
     def flaw(self, settings, accounting=""):
         return "two releases at ε each cost 1.59 at ε = 1, not 1" if settings.calibration == PUBLISHED else ""
@@ -116,6 +115,11 @@ class ObjPert2018(Wang):
             add_remove="2", why="|<x, w> - y| ≤ 2 where ‖w‖ ≤ 1, one rank a row",
         ),
     )  # fmt: skip
+
+    class Settings(Calibrated, frozen=True):
+        """half: of Xᵀy, see the class."""
+
+        half: bool = False
 
     def flaw(self, settings, accounting=""):
         if settings.half:
