@@ -326,10 +326,21 @@ STUDY = [
 ]  # fmt: skip
 
 PLACES = "leaderboard/test_places.py::test_"
+HEADLINE = "leaderboard/test_headline.py::test_"
 LEADERBOARD = [
     Mutant("leaderboard/places.py", "scores.setdefault((problem, epsilon, algorithm), CLIP)",
            "scores.setdefault((problem, epsilon, algorithm), 0.0)",
            PLACES + "a_diverged_seed_a_failed_run_and_a_missing_cell_score_the_worst", "a missing cell scores 0"),
+    Mutant("leaderboard/places.py", "waiting = {cell[:2] for cell in own", "waiting = {cell[:2] for cell in planned",
+           PLACES + "a_problem_that_not_every_own_method_was_run_on_waits",
+           "an installed method keeps problems off the board"),
+    Mutant("leaderboard/headline.py", "int((shares < 1).sum()), int(", "int((shares <= 1).sum()), int(",
+           HEADLINE + "quartiles_and_the_sign_test_are_of_families", "a tie counts as better than w = 0"),
+    Mutant("leaderboard/headline.py", "drawn.get((p, choice.get(p, AUTO)), values)", "values",
+           HEADLINE + "a_difference_is_found_where_there_is_one_and_zero_where_the_default_is_that_method",
+           "the default differs from itself by its draws"),
+    Mutant("leaderboard/headline.py", "values[chosen, np.arange", "values[np.arange(len(values)), np.arange",
+           HEADLINE + "seeds_and_families_both_widen_the_interval", "families are not resampled"),
     Mutant("leaderboard/places.py", "CLIP = 3.0  # decades", "CLIP = 2.0  # decades",
            PLACES + "a_score_is_decades_above_nothing", "scores are clipped at two decades"),
     Mutant("leaderboard/places.py", 'untimed = runs[runs["timed"].eq(0)]', "untimed = runs",

@@ -14,7 +14,8 @@ def test_quartiles_and_the_sign_test_are_of_families():
     assert (one.low, one.high, one.mean) == tuple(pytest.approx(value) for value in (0.02, 0.5, 0.514))
     assert one.sign == pytest.approx(6 / 32)  # four or five heads of five
     assert headline.left("none", pd.Series(dtype=float)).families == 0
-    assert headline.left("ties", pd.Series([0.0, 0.0])).sign == 1.0
+    ties = headline.left("ties", pd.Series([0.0, 0.0]))
+    assert (ties.better, ties.sign) == (0, 1.0)
 
 
 def test_groups_tell_real_data_from_drawn_ones_by_their_source():
