@@ -52,11 +52,6 @@ GROUPS = {
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, (module, _) in verbs.items()}
-# Names of before 0.3, kept for one version.
-OLD = {
-    "cite": ["list", "--cite"], "compact": ["status", "--compact"], "check": ["schema"], "merge": ["board", "merge"],
-    "forget": ["compare", "--forget", "--data"], **{name: ["model", name] for name in ("card", "export", "statement")},
-}  # fmt: skip
 
 
 START = """Three commands to start with:
@@ -84,7 +79,6 @@ class Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        args = [*OLD[args[0]], *args[1:]] if args and args[0] in OLD else args
         if args and not args[0].startswith("-") and args[0] not in VERBS:
             raise UserError(f"no verb {args[0]!r}: {nearest(args[0], VERBS)}")
         return super().resolve_command(ctx, args)

@@ -8,7 +8,7 @@ import click
 
 import dpbench
 from dpbench.cli.options import DEBUG, EPS, JOBS, RESULTS, SEEDS, flag, option, profile, several
-from dpbench.cli.output import fitting, marked, number, print_table, progress, tell
+from dpbench.cli.output import marked, number, print_table, progress, tell
 
 if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
@@ -95,26 +95,25 @@ def _print(comparison: Comparison, ranking: Ranking, everything: bool) -> None:
 
     ordered = ranking.lines
     shown = ordered if everything else ordered[:SHOWN]
-    header = ["#", "method", *comparison.scores(comparison.references[0]), "seconds", "settings", "accounting"]
-    last = len(header) - 3
+    timed = not ranking.table["seconds"].isna().all()
+    names = [*comparison.scores(comparison.references[0])]
+    header = ["#", "method", *names, *["seconds"] * timed, "settings", "accounting"]
     rows = [
         [
             f"{row.rank}{'=' if row.beaten_by == 0 else ''}",
             marked(row.algorithm, row.private, row.code),
             *scores(row),
-            number(row.seconds, 2),
+            *[number(row.seconds, 2)] * timed,
             ranking.settings_of(row, comparison.profile),
             row.accounting,
         ]
         for row in shown
     ]
-    rows += [["", f"({line.name})", *scores(line), "", "", ""] for line in comparison.references]
-    # What matters least goes first where the terminal is narrow; what is recommended and its loss stay.
-    unmeasured = {last} if ranking.table["seconds"].isna().all() else set()
-    kept = fitting(header, rows, (last + 2, last + 1, last, 4, 3), unmeasured)
+    rows += [["", f"({line.name})", *scores(line), *[""] * (timed + 2)] for line in comparison.references]
     if len(comparison.rankings) > 1:
         tell(f"ε = {ranking.epsilon:g}, {ranking.rule}")
-    print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows], right=set())
+    # What matters least goes first where the terminal is narrow; what is recommended and its loss stay.
+    print_table(header, rows, droppable=["accounting", "settings", "seconds", *names[2:0:-1]])
     if more := len(ordered) - len(shown):
         click.echo(f"and {more} more method{'s' * (more > 1)}: --all shows every one")
     click.echo()

@@ -22,7 +22,7 @@ from dpbench.cli.options import (
     out,
     parse_shares,
 )
-from dpbench.cli.output import fitting, print_table, progress, say, tell
+from dpbench.cli.output import number, print_columns, print_table, progress, say, tell
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -162,38 +162,31 @@ def _scores(forecasts: Forecasts) -> None:
         )
     )
     click.echo()
-    header = ["ε", "method", *forecasts.scores, "beats it"]
-    default = forecasts.forecasts[0].method
-    rows, last = [], None
+    default, last = forecasts.forecasts[0].method, None
+    rows = []
     for one in forecasts.forecasts:
         name = one.method + (" (default)" if one.method == default else "")
-        told = [_interval(*one.interval(score)) for score in forecasts.scores]
+        shown = [_interval(*one.interval(score)) for score in forecasts.scores]
         beats = "" if math.isnan(one.beats) else f"{100 * one.beats:.0f} %"
-        rows.append(["" if one.epsilon == last else f"{one.epsilon:g}", name, *told, beats])
+        rows.append(["" if one.epsilon == last else f"{one.epsilon:g}", name, *shown, *[beats] * several])
         last = one.epsilon
     for label in forecasts.references:
-        told = [_interval(*forecasts.reference(label, score)) if score != "kept" else "" for score in forecasts.scores]
-        rows.append(["", f"({label})", *told, ""])
-    droppable = [header.index(name) for name in ("log loss", "RMSE", "accuracy", "beats it") if name in header]
-    unused = set() if several else {len(header) - 1}
-    kept = fitting(header, rows, droppable, unused)
-    print_table([header[i] for i in kept], [[row[i] for i in kept] for row in rows])
+        shown = [_interval(*forecasts.reference(label, score)) if score != "kept" else "" for score in forecasts.scores]
+        rows.append(["", f"({label})", *shown, *[""] * several])
+    header = ["ε", "method", *forecasts.scores, *["beats it"] * several]
+    print_table(header, rows, droppable=("log loss", "RMSE", "accuracy", "beats it"))
     click.echo()
 
 
 def _releases(forecasts: Forecasts) -> None:
-    rows = [
-        [
-            f"{one.epsilon:g}",
-            one.method,
-            "–" if math.isnan(one.epsilon_planned) else f"{one.epsilon_planned:.4g}",
-            f"{one.delta:.3g}",
-            ", ".join(f"{name}={value}" for name, value in one.settings.items()) or "–",
-            "; ".join(one.releases) or "said while it runs",
-        ]
-        for one in forecasts.forecasts
-    ]
-    print_table(["ε", "method", "planned ε", "δ", "settings", "releases"], rows, below=True)
+    print_columns(forecasts.forecasts, {
+        "ε": lambda one: f"{one.epsilon:g}",
+        "method": lambda one: one.method,
+        "planned ε": lambda one: number(one.epsilon_planned, 4),
+        "δ": lambda one: f"{one.delta:.3g}",
+        "settings": lambda one: ", ".join(f"{name}={value}" for name, value in one.settings.items()) or "–",
+        "releases": lambda one: "; ".join(one.releases) or "said while it runs",
+    }, below=True)  # fmt: skip
     click.echo()
 
 

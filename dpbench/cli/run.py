@@ -33,7 +33,6 @@ from dpbench.cli.options import (
     typed,
 )
 from dpbench.cli.output import (
-    downloads,
     duration,
     lazily,
     marked,
@@ -67,8 +66,8 @@ def fetch(names: tuple[str, ...], mirror: str | None) -> int:
     mirror are still prepared, and the table says what is missing. The exit code is 1 if a data set that you named is
     missing; with `all`, data sets that cannot be reached are skipped.
     """
-    with downloads() as report:
-        results = dpbench.fetch(names, mirror=mirror, progress=report)
+    with progress() as report:
+        results = dpbench.fetch(names, mirror=mirror, progress=report.download)
     print_table(["data set", "status", "detail"], [[r.name, r.status, r.detail] for r in results])
     bad = [r.name for r in results if r.status in ("missing", "failed")]
     broken = [r.name for r in results if r.status == "failed"]

@@ -236,12 +236,6 @@ class _Private(BaseEstimator):
         relation = Relation(self.statement_.relation)
         return np.array([(delta, spent(self.releases_, delta, relation).epsilon) for delta in deltas])
 
-    @property
-    def W_(self) -> np.ndarray:
-        """(scores, d): now `model_.weights`; this name goes with the next version."""
-        warnings.warn("W_ is now model_.weights", FutureWarning, stacklevel=2)
-        return self.model_.weights
-
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if self.model_.positional:

@@ -473,11 +473,11 @@ def test_private_copies_are_for_their_owner_alone_and_can_be_forgotten(call, csv
     assert [place for place in (*copies, runs) if place.stat().st_mode & 0o077] == []
     assert [path for one in copies for path in one.iterdir() if path.stat().st_mode & 0o177] == []
     csv.unlink()
-    code, out, _ = call("forget", "my.csv")
+    code, out, _ = call("compare", "--data", "my.csv", "--forget")
     assert (code, str(copy) in out, str(runs.relative_to(tmp_path)) in out) == (0, True, True)
     assert not any(one.exists() for one in copies)
     assert not runs.exists()
-    assert call("forget", "my.csv")[1] == "nothing is kept of my.csv\n"
+    assert call("compare", "--data", "my.csv", "--forget")[1] == "nothing is kept of my.csv\n"
 
 
 @pytest.mark.parametrize("flawed", [False, True])

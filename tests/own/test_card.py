@@ -108,7 +108,7 @@ def test_a_card_is_made_of_what_every_reader_checks(saved):
 
 def test_the_command_writes_a_card(saved, capsys):
     with pytest.raises(SystemExit) as end:
-        main(["card", "m.json", "--worlds", "2", "--jobs", "1", "--share", "yes=0.5"])
+        main(["model", "card", "m.json", "--worlds", "2", "--jobs", "1", "--share", "yes=0.5"])
     out, _ = capsys.readouterr()
     assert not end.value.code
     assert out.startswith("# m.json\n\nA linear logistic model that predicts the class of rich: no, yes.")

@@ -197,13 +197,6 @@ def test_what_is_fitted_of_a_row_does_not_depend_on_other_rows(monkeypatch, kind
     assert any((rows[0] != given[0][0][0]).any() for rows, _ in given)
 
 
-def test_an_old_name_says_its_new_one():
-    model = PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1]).fit(LINE, np.arange(60) % 2)
-    with pytest.warns(FutureWarning, match="W_ is now model_.weights"):
-        assert model.W_.tolist() == model.model_.weights.tolist()
-    assert not hasattr(PrivateClassifier, "decide")
-
-
 @pytest.mark.parametrize("how", [{}, {"row_bound": None}, {"precision": "float32"}, {"algorithm": "dp-gd"}])
 def test_no_fit_writes_to_what_it_is_given(how):
     """Rows are shortened and rounded in place, in an array of the fit's own."""

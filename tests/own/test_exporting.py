@@ -136,7 +136,7 @@ def test_what_the_graph_cannot_say_is_one_line(tmp_path, monkeypatch, capsys):
     schema = Schema(target=TARGETS["two"], columns={"born": born, "age": COLUMNS["age"]})
     dpbench.PrivateClassifier(1.0, schema=schema).fit(table).save(tmp_path / "m.json")
     with pytest.raises(SystemExit) as end:
-        main(["export", str(tmp_path / "m.json")])
+        main(["model", "export", str(tmp_path / "m.json")])
     assert end.value.code == 2
     assert "--out" in capsys.readouterr().err
     monkeypatch.setitem(sys.modules, "onnx", None)

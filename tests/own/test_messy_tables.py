@@ -49,14 +49,14 @@ def test_from_csv_to_a_checked_model(name, tmp_path, monkeypatch, capsys):
         estimator(3.0, schema="t.toml").fit(table)
     decided = "".join(f"{line}\n" for line in drafted.splitlines() if not line.startswith("decide ="))
     (tmp_path / "t.toml").write_text(decided)
-    call(capsys, "check", "t.csv", "--schema", "t.toml")
+    call(capsys, "schema", "t.csv", "--check", "t.toml")
     test = np.random.default_rng(0).random(len(table)) < 0.25
     budget = dpbench.DataBudget.create("budget", epsilon=3.5, delta=1e-3)
     model = estimator(3.0, schema="t.toml", budget=budget).fit(table[~test])
     assert 0 < budget.epsilon_spent <= 3 * (1 + 1e-6)
     assert model.guarantee_.endswith("counts as public: n, the schema, the column types")
     model.save("m.json")
-    code, said = call(capsys, "statement", "m.json")
+    code, said = call(capsys, "model", "statement", "m.json")
     assert (code, "checked: its releases compose to" in said) == (0, True)
     rows = table[test & table[target].notna()]
     predicted = dpbench.load_model("m.json").predict(rows.drop(columns=target))

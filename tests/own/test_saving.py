@@ -90,7 +90,7 @@ def test_arrays_more_classes_and_regression_go_there_and_back(tmp_path):
 
 def test_the_command_shows_and_checks_the_statement(saved, capsys):
     with pytest.raises(SystemExit) as end:
-        main(["statement", str(saved)])
+        main(["model", "statement", str(saved)])
     said = capsys.readouterr().out
     assert not end.value.code
     for line in ("by dp-gd", "neighbours: one row replaced by any other", "Counts as public: n, the schema",
@@ -306,7 +306,7 @@ def test_a_file_that_is_none_is_one_line(tmp_path, content):
 def test_the_command_ends_in_one_line_where_the_statement_does_not_hold(saved, tmp_path, capsys):
     wrong = forged(saved, tmp_path / "f.json", lambda c: c["statement"].update(epsilon=0.5))
     with pytest.raises(SystemExit) as end:
-        main(["statement", str(wrong)])
+        main(["model", "statement", str(wrong)])
     assert end.value.code == 2
     assert capsys.readouterr().err.count("\n") == 1
 

@@ -211,7 +211,7 @@ def test_the_command_from_a_folder_of_ones_own(made, tmp_path, monkeypatch, caps
     monkeypatch.chdir(tmp_path)
     assert call("submit")[0] == 2
     assert call("submit", "--algo", "dp-gd")[1].startswith("error: --algo: dp-gd: a submission is one file")
-    code, told = call("merge", os.fspath(made))
+    code, told = call("board", "merge", os.fspath(made))
     assert (code, Path("results/quick/leaderboard/submissions/averaged-gd").is_dir()) == (0, True)
 
 
