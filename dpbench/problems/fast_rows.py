@@ -1,13 +1,4 @@
-"""Rows with fewer products: in groups of few dimensions, equal but for a few entries, and compiled loops over nonzeros.
-
-*Groups*: rows each of which lies in a subspace of few dimensions, as one-hot columns of few categories make it. On
-covertype, 10 of the 54 columns are numbers and the other 44 say which of 67 combinations of categories a row has. So
-x_i = E_g v_i, where v_i (11,) has the row's numbers and a factor, and E_g (54, 11), the same for all of group g, puts
-the numbers in their columns and the factor times the categories in the others. Sums over the rows become sums over
-the v_i, group by group: Σ r x = Σ_g E_g Σ r v and Σ h x xᵀ = Σ_g E_g (Σ h v vᵀ) E_gᵀ. That takes a third of the time,
-for gradients and Hessians of 1 to 20 replicates. The factor is what rescaling a row to the bound multiplies its
-categories by; columns that are standardised too have b_j or b_j + c_j times it (`CommonEntries`). Results differ from
-those of the rows as they are by rounding.
+"""Rows with fewer products: equal but for a few entries, and compiled loops over nonzeros.
 
 *Common entries*: x_i = s_i (b + r_i) with r_i mostly zero. Standardising one-hot columns and rescaling rows, as papers
 do, leaves no zero of a mostly-zero matrix; it is still one entry b_j per column, up to a factor per row, for all rows
@@ -21,15 +12,17 @@ another order: results differ by rounding. Compiled once a machine, and cached b
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
+SAMPLE = 1024  # rows by which it is seen whether it is worth a look at all
 FEW = 128  # of them, on which it shows at less cost where nothing is usual
 TRIALS = 4  # of them to start from
 STEADY = 9  # columns, the most often usual ones, whose median ratio to b is the row's factor
+ROUNDING = 1e-13  # relative: entries are the same up to it
 WITHIN, EXTREME = 100.0, 1e100  # of a row's own size; factors
 
 
@@ -100,143 +93,6 @@ def _most_frequent(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     last = sizes.argmax(axis=1)
     longest = sizes[lines, last]
     return ordered[lines, last - longest // 2], longest / len(columns)
-
-
-BLOCK = 2048
-SAMPLE = 1024  # rows by which it is seen whether it is worth a look at all
-MIN_ROWS = 50_000  # rows: with fewer, a pass costs too little
-FEWEST = 256  # rows a group, on average
-MAX_COLUMN_SHARE = 1 / 3  # of the columns: most dimensions of a subspace
-CODED = 64  # columns of categories, a bit each
-MAX_UNCOMMON_SHARE = 9 / 10  # of the rows: most that differ from what is usual in a column of categories
-ROUNDING = 1e-13  # relative: entries of a category are the same up to it
-
-Pointwise = Callable[[np.ndarray, np.ndarray, np.ndarray], np.ndarray]
-
-
-class Grouped:
-    """The rows of a dense float64 X (n, d), group by group.
-
-    V: (m + 1, n), the numbers of the rows and their factors. y: (n,) labels, in the same order.
-    maps: (G, d, m + 1), the E_g. starts: (G + 1,), where the groups begin.
-    """
-
-    def __init__(self, V: np.ndarray, y: np.ndarray, maps: np.ndarray, starts: np.ndarray) -> None:
-        self.V, self.y, self.maps, self.starts = V, y, maps, starts
-
-    def _blocks(self, W: np.ndarray) -> Iterator[tuple[int, np.ndarray, np.ndarray, np.ndarray]]:
-        """(group, block of V, block of y, predictions (k, b)), the last a workspace that is valid until the next."""
-        models = W @ self.maps  # (G, k, m + 1)
-        workspace = np.empty(len(W) * BLOCK)
-        for group, first, last in zip(range(len(self.maps)), self.starts[:-1], self.starts[1:], strict=True):
-            for start in range(first, last, BLOCK):
-                here = slice(start, min(start + BLOCK, last))
-                V, y = self.V[:, here], self.y[here]
-                z = workspace[: len(W) * len(y)].reshape(len(W), len(y))
-                np.matmul(models[group], V, out=z)
-                yield group, V, y, z
-
-    def sum(self, function: Pointwise, W: np.ndarray) -> np.ndarray:
-        """See `Rows.sum`."""
-        total = np.zeros(len(W))
-        for _, _, y, z in self._blocks(W):
-            total += function(z, y, z).sum(axis=1)
-        return total
-
-    def weighted_sum(self, function: Pointwise, W: np.ndarray) -> np.ndarray:
-        """See `Rows.weighted_sum`."""
-        sums = np.zeros((len(self.maps), len(W), len(self.V)))
-        for group, V, y, z in self._blocks(W):
-            sums[group] += function(z, y, z) @ V.T
-        return (sums @ self.maps.swapaxes(1, 2)).sum(axis=0)
-
-    def sum_and_weighted_sum(
-        self, value: Pointwise, derivative: Pointwise, W: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """See `Rows.sum_and_weighted_sum`."""
-        total, sums = np.zeros(len(W)), np.zeros((len(self.maps), len(W), len(self.V)))
-        for group, V, y, z in self._blocks(W):
-            total += value(z, y, np.empty_like(z)).sum(axis=1)
-            sums[group] += derivative(z, y, z) @ V.T
-        return total, (sums @ self.maps.swapaxes(1, 2)).sum(axis=0)
-
-    def gram(self, function: Pointwise, W: np.ndarray) -> np.ndarray:
-        """See `Rows.gram`: the products of two numbers of a row are made once for all replicates."""
-        size = len(self.V)
-        low, high = np.triu_indices(size)
-        firsts = np.searchsorted(low, np.arange(size + 1))
-        sums = np.zeros((len(self.maps), len(W), len(low)))
-        workspace = np.empty((len(low), BLOCK))
-        for group, V, y, z in self._blocks(W):
-            products = workspace[:, : len(y)]
-            for i in range(size):
-                np.multiply(V[i], V[i:], out=products[firsts[i] : firsts[i + 1]])
-            sums[group] += function(z, y, z) @ products.T
-        total = np.zeros((len(W), W.shape[1], W.shape[1]))
-        inner = np.empty((len(W), size, size))
-        for E, packed in zip(self.maps, sums, strict=True):
-            inner[:, low, high] = packed
-            inner[:, high, low] = packed
-            total += E @ inner @ E.T
-        return total
-
-
-def grouped(X: np.ndarray, y: np.ndarray, common: CommonEntries | None) -> Grouped | None:
-    """The rows in groups; None where they are not of that kind, or too few for it to pay."""
-    if common is None or len(X) < MIN_ROWS:
-        return None
-    # Judged on a sample, before anything of the size of all rows is made.
-    sample = slice(None, None, max(1, len(X) // SAMPLE))
-    rest = X[sample] * common.inverse[sample, None] - common.entry
-    of_categories = (np.abs(rest) > common.slack).mean(axis=0) < MAX_UNCOMMON_SHARE
-    numbers, coded = np.flatnonzero(~of_categories), np.flatnonzero(of_categories)
-    if len(coded) > CODED or len(numbers) + 1 > MAX_COLUMN_SHARE * X.shape[1]:
-        return None
-    usually = common.entry[coded]
-    inverse = common.inverse if common.entry.any() else np.zeros(len(X))
-    change = np.zeros(len(coded))  # what a category adds to its column, not known before a row has it
-    # Which categories a row has, a bit per column: as one 64-bit word, rows of one group are equal numbers.
-    codes = np.zeros((len(X), 8), np.uint8)
-    for start in range(0, len(X), BLOCK):
-        here = slice(start, start + BLOCK)
-        A = X[here, coded[0] : coded[-1] + 1]
-        if A.shape[1] > len(coded):
-            A = A[:, coded - coded[0]]
-        if not common.entry.any():  # rescaling a row divided its ones by this
-            largest = np.maximum(A.max(axis=1), -A.min(axis=1))
-            inverse[here] = 1 / np.where(largest > 0, largest, 1.0)
-        rest = A * inverse[here, None]
-        rest -= usually
-        if not change.all():
-            largest = rest[np.abs(rest).argmax(axis=0), np.arange(len(coded))]
-            new = (change == 0) & (np.abs(largest) > ROUNDING * np.abs(usually))
-            change[new] = largest[new]
-        within = ROUNDING * np.maximum(np.abs(usually), np.abs(change))
-        has_not = np.abs(rest) <= within
-        rest -= change
-        has = np.abs(rest, out=rest) <= within
-        # A third value in a column: it holds no category, so the rows are not of this kind.
-        if not (has | has_not).all():
-            return None
-        packed = np.packbits(has & ~has_not, axis=1, bitorder="little")
-        codes[here, : packed.shape[1]] = packed
-    # Up to 64 columns of categories as one integer, which sorts quickly.
-    codes = codes.view("<u8")[:, 0]
-    patterns, group, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    # Few rows a group: the small products' overhead would outweigh the columns saved.
-    if len(X) < FEWEST * len(patterns):
-        return None
-    order = np.argsort(group.astype(np.min_scalar_type(len(patterns))), kind="stable")
-    # Rows of a group differ in their numbers and in their scale alone: these are the few dimensions of V.
-    V = np.empty((len(numbers) + 1, len(X)))
-    for row, column in zip(V, numbers, strict=False):
-        np.take(X[:, column], order, out=row)
-    np.divide(1.0, inverse[order], out=V[-1])
-    maps = np.zeros((len(patterns), X.shape[1], len(V)))
-    maps[:, numbers, np.arange(len(numbers))] = 1.0
-    has = np.unpackbits(patterns[:, None].astype("<u8").view(np.uint8), axis=1, count=len(coded), bitorder="little")
-    maps[:, coded, -1] = usually + has * change
-    return Grouped(V, y[order], maps, np.concatenate([[0], np.cumsum(counts)]))
 
 
 LANES = 8  # `gram` is fastest with a multiple of it: a vector of doubles

@@ -42,7 +42,7 @@ class ReplacedRows(Rows):
         self.single = self.dtype == np.float32
         self.n, self.d = X.shape
         self.y = y.astype(np.float32, copy=False) if self.single else y
-        self.__dict__.update(common=None, groups=None, _entries=None)  # which look at all of X
+        self.__dict__.update(common=None, _entries=None)  # which look at all of X
 
     @property
     def X(self) -> np.ndarray:

@@ -22,7 +22,7 @@ import numpy as np
 import scipy
 
 from dpbench.datasets.recipes import all_within, row_norms
-from dpbench.problems.fast_rows import LANES, CommonEntries, Grouped, find_common_entries, grouped, kernels
+from dpbench.problems.fast_rows import LANES, CommonEntries, find_common_entries, kernels
 
 BLOCK = 1024
 SINGLE, SYMMETRIC = 2048, 32  # of float32 Hessians: rows a product, beyond twice that OpenBLAS is slower; columns
@@ -57,7 +57,7 @@ class Rows:
             return self
         rows = Rows(self.X, self.y)
         rows.single = False
-        rows.__dict__.update(common=None, groups=None, _entries=None)  # all three are of a float64 X
+        rows.__dict__.update(common=None, _entries=None)  # both are of a float64 X
         return rows
 
     @property
@@ -82,11 +82,6 @@ class Rows:
         if np.count_nonzero(sample) <= MOSTLY_ZERO * sample.size:
             return CommonEntries.zeros(self.n, self.d)
         return None if self.n < FEW_ROWS or self.d < FEW_COLUMNS else find_common_entries(self.X, MOSTLY_ZERO)
-
-    @cached_property
-    def groups(self) -> Grouped | None:
-        """The rows of a dense float64 X as `grouped` has them, if they are of that kind; else None."""
-        return None if self.sparse or self.single else grouped(self.X, self.y, self.common)
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """Pairs (block of X, block of y)."""
@@ -147,8 +142,6 @@ class Rows:
 
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """(k,) sums over rows of function(<x_i, w>, y_i)."""
-        if rows is None and self.groups:
-            return self.groups.sum(function, W)
         total = np.zeros(len(W))
         for _, y, z in self.predictions(W, rows, self._size(len(W))):
             total += function(z, y, z).sum(axis=1, dtype=np.float64)
@@ -156,8 +149,6 @@ class Rows:
 
     def weighted_sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """(k, d) sums over rows of function(<x_i, w>, y_i) x_i."""
-        if rows is None and self.groups:
-            return self.groups.weighted_sum(function, W)
         # Few replicates fill no vector register, and BLAS on the dense rows is faster then.
         if rows is None and len(W) >= LANES and (compiled := kernels()) and self._entries is not None:
             return self._weighted_sum_of_entries(compiled, self._entries, function, W)
@@ -196,8 +187,6 @@ class Rows:
         self, value: Pointwise, derivative: Pointwise, W: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
         """Both of the above from one product for the predictions."""
-        if self.groups:
-            return self.groups.sum_and_weighted_sum(value, derivative, W)
         total, weighted = np.zeros(len(W)), np.zeros((len(W), self.d))
         for A, y, z in self.predictions(W, size=self._size(len(W))):
             total += value(z, y, np.empty_like(z)).sum(axis=1, dtype=np.float64)
@@ -208,8 +197,6 @@ class Rows:
         self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None, *, convex: bool = True
     ) -> np.ndarray:
         """(k, d, d) sums over rows of h_i x_i x_iᵀ, h_i = function(<x_i, w>, y_i); h ≥ 0 where `convex`."""
-        if rows is None and self.groups:
-            return self.groups.gram(function, W)
         if len(W) > 1 and not self.single and (compiled := kernels()) and self.common:
             return self._gram_of_common(compiled.gram, self.common, function, W, rows)
         total = np.zeros((len(W), self.d, self.d))

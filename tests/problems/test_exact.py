@@ -134,7 +134,7 @@ def test_rows_that_others_stand_for_are_those_in_every_sum(kind):
     X[which], values = np.nan, copied[which]
     loss, W = Logistic(), np.random.default_rng(6).standard_normal((2, 6))
     ours, plain = ReplacedRows(X, y, ShortenedRows(which, values)), Rows(copied, y)
-    plain.__dict__.update(common=None, groups=None, _entries=None)
+    plain.__dict__.update(common=None, _entries=None)
     some = np.array([5, 4999, 1, 5, 3000])
     for a, b in ((ours, plain), (ours.in_float64, plain.in_float64)):
         for rows in (None, some):
