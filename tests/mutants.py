@@ -659,7 +659,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant(SUMS, "return self._moved", "return 0.0",
            GRIDS + "the_least_eigenvalue_is_as_near_as_it_says_also_of_a_singular_matrix",
            "an eigenvalue has the noise of its error alone"),
-    Mutant("privacy/exact/release.py", "units * self._rows * self._multiplier", "units * self._multiplier",
+    Mutant("privacy/exact/release.py", "units * self._rows * _one(self._multiplier)", "units * _one(self._multiplier)",
            "privacy/exact/test_release.py::test_noise_times_the_cut_matrix_is_independent_and_no_less_than_rho_asks_for",
            "correlated noise for one use of a row"),
     Mutant("problems/grid.py", "limit * (1 - (d + 2) * 2.0**-23)", "limit * (1 + (d + 2) * 2.0**-21)",

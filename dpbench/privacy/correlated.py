@@ -66,7 +66,33 @@ def tree_sensitivity(rounds: int, by_round: float | Array) -> float:
     return float(np.max(np.sqrt(holders(rounds)) * by_round))
 
 
-class Tree:
+class _Rounds:
+    """Values of `steps` rounds that are one release together; t counts those made.
+
+    std: of the noise that is drawn in a round. count: of the ledger's entries, 0 where another release has counted it.
+    """
+
+    def __init__(
+        self, releases: Releases, steps: int, std: Scalars, multiplier: Scalars, label: str, count: int = 1
+    ) -> None:
+        self.steps, self.t = steps, 0
+        self._releases, self._multiplier, self._label, self._count = releases, multiplier, label, count
+        self.std: Array = np.asarray(releases.scaled_sensitivity(std), dtype=float)
+
+    def _begin(self, shape: tuple[int, ...]) -> None:
+        """The next round, of one replicate's values of `shape`: the first enters the ledger for all."""
+        if self.t == self.steps:
+            raise PrivacyError(f"{self._label}: this noise was paid for {self.steps} rounds; start another")
+        self.t += 1
+        if self.t == 1:
+            z = self._multiplier
+            self._event = self._releases.record(Gaussian, z, self._label, shape, self.std, z, self._count)
+
+    def _publish(self, value: Array, mix: list[tuple[int, float]], release: Callable[[], Array]) -> Array:
+        return self._releases.publish("normal", self._label, self._event, value, self.std, release, self, mix)
+
+
+class Tree(_Rounds):
     """Adds TREE(t) to the t-th running sum; one ξ ~ N(0, std² I) per node, drawn once. Made by `Mechanisms.tree`.
 
     Holds the ⌊log₂ t⌋ + 1 noise vectors that NODE(t) may share with later rounds, and no more.
@@ -82,28 +108,19 @@ class Tree:
         admit: Callable[[], None] = lambda: None,
         count: int = 1,
     ) -> None:
-        self.rounds, self.t = rounds, 0
-        self._releases, self._multiplier, self._label, self._admit = releases, multiplier, label, admit
-        self._count = count  # of the ledger's entries that are this tree's: 0 where it is one of many in a pass
-        self.std: Array = np.asarray(releases.scaled_sensitivity(std), dtype=float)
+        super().__init__(releases, rounds, std, multiplier, label, count)
+        self._admit = admit
         self._noise: list[tuple[int, Array]] = []  # (right end, ξ summed over the nodes up to it)
         self._fresh = RoundsAhead(releases, rounds)
 
     def release(self, running_sum: Array) -> Array:
-        """`running_sum` (k, d), the sum of the terms of rounds 1, …, t, plus TREE(t); t counts the calls."""
-        if self.t == self.rounds:
-            raise PrivacyError(f"{self._label}: this tree was paid for {self.rounds} rounds; start another")
+        """`running_sum` (k, d), the sum of the terms of rounds 1, …, t, plus TREE(t)."""
         self._admit()
-        self.t += 1
         value = np.asarray(running_sum, dtype=float)
-        if self.t == 1:
-            z, shape = self._multiplier, value.shape[1:]
-            self._event = self._releases.record(Gaussian, z, self._label, shape, self.std, z, self._count)
+        self._begin(value.shape[1:])
         before = self.t & (self.t - 1)  # the right end of the node before the one that ends at t
         mix = [(before, -1.0)] if before else []  # what is left of a sum is a node and its noise
-        return self._releases.publish(
-            "normal", self._label, self._event, value, self.std, lambda: self._noisy(value, before), self, mix
-        )
+        return self._publish(value, mix, lambda: self._noisy(value, before))
 
     def _noisy(self, running_sum: Array, before: int) -> Array:
         while self._noise and self._noise[-1][0] > before:
@@ -141,31 +158,32 @@ def sensitivity(steps: int, separation: int, bands: int) -> float:
     return math.sqrt(max(float(norms[first::separation].sum()) for first in range(min(separation, steps))))
 
 
-class Correlated:
+class Correlated(_Rounds):
     """Adds (C⁻¹Z)_t to the t-th value; made by `Mechanisms.correlated`. Holds the last `bands` - 1 noise vectors."""
 
     def __init__(
-        self, releases: Releases, steps: int, bands: int, std: Scalars, multiplier: Scalars, label: str
+        self,
+        releases: Releases,
+        steps: int,
+        separation: int,
+        bands: int,
+        moved: float,
+        multiplier: Scalars,
+        label: str,
     ) -> None:
-        self.steps, self.t = steps, 0
-        self._releases, self._multiplier, self._label = releases, multiplier, label
-        self.std: Array = np.asarray(releases.scaled_sensitivity(std), dtype=float)
-        self._weights = coefficients(bands)[1:]
+        std = moved * sensitivity(steps, separation, bands) * multiplier
+        super().__init__(releases, steps, std, multiplier, label)
+        self._weights: Array = coefficients(bands)[1:]
         self._noise: list[Array] = []  # of the rounds before, the last one first
+
+    def _mix(self, weights: Array) -> list[tuple[int, float]]:
+        """(round, weight) of the earlier rounds: C times what is released has independent noise."""
+        return [(self.t - j, float(c)) for j, c in enumerate(weights, 1) if j < self.t]
 
     def release(self, value: Array) -> Array:
         """`value` (k, d) of the next round with its noise."""
-        if self.t == self.steps:
-            raise PrivacyError(f"{self._label}: this noise was paid for {self.steps} rounds")
-        self.t += 1
-        if self.t == 1:
-            z, shape = self._multiplier, value.shape[1:]
-            self._event = self._releases.record(Gaussian, z, self._label, shape, self.std, z)
-        # C times what is released is C times the values with independent noise.
-        mix = [(self.t - j, float(c)) for j, c in enumerate(self._weights, 1) if j < self.t]
-        return self._releases.publish(
-            "normal", self._label, self._event, value, self.std, lambda: self._noisy(value), self, mix
-        )
+        self._begin(value.shape[1:])
+        return self._publish(value, self._mix(self._weights), lambda: self._noisy(value))
 
     def _noisy(self, value: Array) -> Array:
         fresh = self._releases.hidden_noise(value.shape, self.std, NORMAL, "correlated noise")

@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy import correlated, tukey
+from dpbench.privacy import tukey
 from dpbench.privacy.accounting.gaussian import growth
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.correlated import Correlated, Tree, node_std
@@ -80,6 +80,12 @@ class Score(NamedTuple):
 
 
 VALUES = Score(lambda values: values, lambda sizes: 0.0)
+# A private choice by what is published of it, and what the ledger gets, of its ε.
+CHOICES: Mapping[str, Callable[[float], Release]] = {
+    "argmax": PureDP,
+    "argmax of magnitudes": PureDP,
+    "argmax by Gumbel noise": BoundedRange,
+}
 
 
 class Mechanisms:
@@ -94,6 +100,7 @@ class Mechanisms:
     """
 
     seam: ClassVar[type[Releases]] = Releases
+    correlating: ClassVar[type[Correlated]] = Correlated
     planned_for: Sequence[int] | None = None  # see `planning`
 
     def __init__(
@@ -284,18 +291,8 @@ class Mechanisms:
         Roth 2014, Claim 3.9). Only the index is released. `magnitude`: of the largest |score + noise|. An index wins
         where its noise is in one of two tails, and the proof's shift of the noise applies to each: the scale holds.
         """
-        scores = one_choice(np.asarray(score.function(values), dtype=float), label, self.k)
-        with np.errstate(divide="ignore"):  # ε = 0 is refused below
-            unit = (2.0 if two_sided else 1.0) / np.asarray(epsilon, dtype=float)
-        scale = np.asarray(self.releases.scaled_sensitivity(sensitivity) * unit)
-        self.releases.record(PureDP, epsilon, label, scores.shape[1:], scale, unit)
-
-        def release() -> Array:
-            noisy = self.releases.noisy(scores, scale, LAPLACE)
-            return np.asarray(np.argmax(np.abs(noisy, out=noisy) if magnitude else noisy, axis=1))
-
         kind = "argmax of magnitudes" if magnitude else "argmax"
-        return self.releases.publish(kind, label, None, scores, scale, release)
+        return self._choose(values, score, kind, label, sensitivity, epsilon, 2.0 if two_sided else 1.0)
 
     def exponential(
         self, values: Array, *, sensitivity: Scalars, epsilon: Scalars, label: str, score: Score = VALUES
@@ -307,16 +304,24 @@ class Mechanisms:
         Talwar 2007; Dong, Durfee and Rogers 2020), see `ledger.BoundedRange`. Drawn as the largest score with Gumbel
         noise.
         """
+        return self._choose(values, score, "argmax by Gumbel noise", label, sensitivity, epsilon, 2.0)
+
+    def _choose(
+        self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars, factor: float
+    ) -> Array:
+        """The index (k,) of the largest score with noise of scale factor·sensitivity/ε; kind: one of `CHOICES`."""
         scores = one_choice(np.asarray(score.function(values), dtype=float), label, self.k)
-        with np.errstate(divide="ignore"):
-            unit = 2.0 / np.asarray(epsilon, dtype=float)
+        with np.errstate(divide="ignore"):  # ε = 0 is refused below
+            unit = factor / np.asarray(epsilon, dtype=float)
         scale = np.asarray(self.releases.scaled_sensitivity(sensitivity) * unit)
-        self.releases.record(BoundedRange, epsilon, label, scores.shape[1:], scale, unit)
+        event = CHOICES[kind]
+        self.releases.record(event, epsilon, label, scores.shape[1:], scale, unit)
 
         def release() -> Array:
-            return np.asarray(np.argmax(self.releases.noisy(scores, scale, GUMBEL), axis=1))
+            noisy = self.releases.noisy(scores, scale, GUMBEL if event is BoundedRange else LAPLACE)
+            return np.asarray(np.argmax(np.abs(noisy) if kind == "argmax of magnitudes" else noisy, axis=1))
 
-        return self.releases.publish("argmax by Gumbel noise", label, None, scores, scale, release)
+        return self.releases.publish(kind, label, None, scores, scale, release)
 
     def deep_point(self, models: Array, event: DrawAfterTest, label: str) -> tuple[Array, Array]:
         """A point (k, d) drawn by its depth among m points (k, m, d), and whether the test before it passed, (k,).
@@ -459,8 +464,7 @@ class Mechanisms:
         are at least `separation` apart. bands: ≤ separation, of the noise. Source: see `dpbench.privacy.correlated`.
         """
         z = _gaussian_multiplier(rho, None)
-        std = sensitivity * correlated.sensitivity(steps, separation, bands) * z
-        return Correlated(self.releases, steps, bands, std, z, label)
+        return self.correlating(self.releases, steps, separation, bands, sensitivity, z, label)
 
     def single_pass(self, n: int, label: str) -> SinglePass:
         """The n rows in random order, each handed out once; the releases on disjoint blocks cost as much as one.

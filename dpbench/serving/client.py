@@ -26,7 +26,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact.sampling import Draws, SeededBits
 from dpbench.privacy.exact.sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, one_replicate
 from dpbench.privacy.ledger import Relation
-from dpbench.privacy.mechanisms import VALUES, Mechanisms, Score
+from dpbench.privacy.mechanisms import Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars
 from dpbench.privacy.plain import plain
 from dpbench.problems.regularisers import Declaration
@@ -300,21 +300,6 @@ class ServedMechanisms(Mechanisms):
 
     seam = ServedReleases
 
-    def noisy_argmax(
-        self, values: Any, *, sensitivity: Scalars, epsilon: Scalars, label: str, two_sided: bool = True,
-        magnitude: bool = False, score: Score = VALUES,
-    ) -> Any:  # fmt: skip
-        """See `Mechanisms.noisy_argmax`."""
-        return self._chosen(
-            values, "argmax of magnitudes" if magnitude else "argmax", label, sensitivity, epsilon, score
-        )
-
-    def exponential(
-        self, values: Any, *, sensitivity: Scalars, epsilon: Scalars, label: str, score: Score = VALUES
-    ) -> Any:
-        """See `Mechanisms.exponential`."""
-        return self._chosen(values, "argmax by Gumbel noise", label, sensitivity, epsilon, score)
-
     def correlated(
         self, steps: int, *, separation: int, bands: int, sensitivity: float, rho: Scalars, label: str
     ) -> Any:
@@ -325,8 +310,8 @@ class ServedMechanisms(Mechanisms):
         )
         return CorrelatedHandle(self.releases.server, self.releases.server.ask(request))
 
-    def _chosen(
-        self, values: Any, choice: str, label: str, sensitivity: Scalars, epsilon: Scalars, score: Score
+    def _choose(
+        self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars, factor: float
     ) -> Any:
         if not isinstance(values, SumHandle):
             raise PrivacyError(f"{label}: {NOT_SERVED}")
@@ -337,7 +322,7 @@ class ServedMechanisms(Mechanisms):
             )
         assert isinstance(self.releases, ServedReleases)
         request = wire.ChoiceRequest(
-            value=values.request, score=SCORES[score.named[0]](*score.named[1:]), choice=choice, label=label,
+            value=values.request, score=SCORES[score.named[0]](*score.named[1:]), choice=kind, label=label,
             sensitivity=_one(sensitivity), epsilon=_one(epsilon),
         )  # fmt: skip
         return np.asarray(self.releases.server.ask(request)).astype(int)

@@ -36,8 +36,6 @@ from dpbench.serving import wire
 NOISE: dict[str, tuple[noise.Noise, Any]] = {law.name: (law, event) for law, event in (
     (noise.NORMAL, ledger.Gaussian), (noise.SYMMETRIC, ledger.Gaussian), (noise.ISOMETRIC, ledger.Gaussian),
     (noise.LAPLACE, ledger.Laplace), (noise.RADIAL, ledger.Radial))}  # fmt: skip
-CHOICES: dict[str, Any] = {"argmax": ledger.PureDP, "argmax of magnitudes": ledger.PureDP,
-                           "argmax by Gumbel noise": ledger.BoundedRange}  # fmt: skip
 SAMPLERS: dict[str, Any] = {one.__name__: one for one in (
     sampling.PoissonSampler, sampling.PoissonReplacedSampler, sampling.WithoutReplacementSampler)}  # fmt: skip
 SOLVERS = {"aop": aop.minimise, "objective_perturbation": objective_perturbation.minimise}
@@ -179,9 +177,8 @@ class MechanismServer:
         score = _score(request.score, summed.shape)
         _within("cost", request.epsilon)
         return self.seam.choose(
-            summed, score, request.choice, CHOICES[request.choice], request.label, sensitivity=request.sensitivity,
-            epsilon=request.epsilon,
-        ).astype(float)  # fmt: skip
+            summed, score, request.choice, request.label, sensitivity=request.sensitivity, epsilon=request.epsilon
+        ).astype(float)
 
     def _correlate(self, request: wire.CorrelateRequest) -> int:
         """A token for rounds with correlated noise."""

@@ -121,8 +121,8 @@ MUTANTS = (
         "dp-gcd",
     ),
     Mutant(
-        MECH + "Mechanisms.noisy_argmax",
-        "noisy = self.releases.noisy(scores, scale, LAPLACE)",
+        MECH + "Mechanisms._choose",
+        "noisy = self.releases.noisy(scores, scale, GUMBEL if event is BoundedRange else LAPLACE)",
         "noisy = scores.copy()",
         "the largest score itself is released",
         "release: noisy max",

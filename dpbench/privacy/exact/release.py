@@ -61,8 +61,8 @@ from dpbench.privacy.exact import sampling
 from dpbench.privacy.exact.sampling import Bits, Draws, SeededBits, SystemBits
 from dpbench.privacy.exact.sums import UP, CertifiedMinimiser, Ideal, Sum
 from dpbench.privacy.exact.terms import Term
-from dpbench.privacy.ledger import BoundedRange, Gaussian, PoissonReplaced, PureDP, Relation, Release, Sampled
-from dpbench.privacy.mechanisms import VALUES, Mechanisms, Score, one_choice
+from dpbench.privacy.ledger import PoissonReplaced, Relation, Release, Sampled
+from dpbench.privacy.mechanisms import CHOICES, Mechanisms, Score, one_choice
 from dpbench.privacy.noise import (
     LAPLACE,
     NORMAL,
@@ -80,25 +80,23 @@ COEFFICIENT_BITS = 10
 FURTHEST, LARGEST = 2**44, 2**61  # of T, ten thousand of which fit the latter with their weights; of what is released
 
 
-class ExactCorrelated:
-    """The interface of `correlated.Correlated`, for `Sum`s of one unit. Made by `ExactMechanisms.correlated`.
+class ExactCorrelated(correlated.Correlated):
+    """The same for `Sum`s (1, d) of one unit."""
 
-    releases: an `ExactReleases`.
-    """
+    _releases: ExactReleases
 
     def __init__(
         self,
-        releases: Any,
+        releases: Releases,
         steps: int,
-        *,
         separation: int,
         bands: int,
-        sensitivity: float,
-        multiplier: float,
+        moved: float,
+        multiplier: Scalars,
         label: str,
     ) -> None:
-        self.steps, self.t = steps, 0
-        self._releases, self._label, self._sensitivity, self._multiplier = releases, label, sensitivity, multiplier
+        super().__init__(releases, steps, separation, bands, moved, _one(multiplier), label)
+        self._moved = moved
         self._rows = correlated.sensitivity(steps, separation, bands)  # with the coefficients as they are: no less
         # Rounded down: no column gets longer, and the sensitivity above still covers it.
         self._weights = np.floor(correlated.coefficients(bands) * 2**COEFFICIENT_BITS).astype(np.int64)
@@ -107,38 +105,29 @@ class ExactCorrelated:
 
     def release(self, value: Any) -> Array:
         """`value`, a `Sum` (1, d), of the next round with its noise."""
-        if self.t == self.steps:
-            raise PrivacyError(f"{self._label}: this noise was paid for {self.steps} rounds")
         if not isinstance(value, Sum):
             raise PrivacyError(
                 f"{self._label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
             )
-        shift, units, grid = self._releases.on_steps(value, NORMAL, self._sensitivity, self._label)
-        scale = 2.0**COEFFICIENT_BITS * units * self._rows * self._multiplier * UP
+        shift, units, grid = self._releases.on_steps(value, NORMAL, self._moved, self._label)
+        scale = 2.0**COEFFICIENT_BITS * units * self._rows * _one(self._multiplier) * UP
         if not 0 < scale <= sampling.LARGEST:
             raise PrivacyError(f"{self._label}: noise of {scale:g} steps cannot be drawn exactly; take fewer rounds")
-        std = scale * grid * 2.0**-COEFFICIENT_BITS
-        self.t += 1
-        if self.t == 1:
-            z, shape = self._multiplier, value.shape[1:]
-            self._first, self._steps = self._releases.record(Gaussian, z, self._label, shape, std, z), (units, grid)
+        if not self.t:
+            self.std, self._grid = np.asarray(scale * grid * 2.0**-COEFFICIENT_BITS), (units, grid)
+        self._begin(value.shape[1:])
         # Rounds are mixed as integers, which mean the same on one grid alone.
-        elif (units, grid) != self._steps:
+        if (units, grid) != self._grid:
             raise PrivacyError(f"{self._label}: the sums of all rounds must have one unit and one sensitivity")
         T = _shifted(value, shift)
         self._whole = [np.clip(T, -FURTHEST, FURTHEST), *self._whole][: len(self._weights)]
-        weights = self._weights[1:] * 2.0**-COEFFICIENT_BITS
-        mix = [(self.t - j, float(c)) for j, c in enumerate(weights, 1) if j < self.t]
 
         def release() -> Array:
-            return np.asarray(self._noisy(scale) * grid + value.offset, dtype=float)
+            return np.asarray(self._drawn(scale) * grid + value.offset, dtype=float)
 
-        shown: Array = self._releases.publish(
-            "normal", self._label, self._first, T * grid, np.asarray(std), release, self, mix
-        )
-        return shown
+        return self._publish(T * grid, self._mix(self._weights[1:] * 2.0**-COEFFICIENT_BITS), release)
 
-    def _noisy(self, scale: float) -> Array:
+    def _drawn(self, scale: float) -> Array:
         M = np.asarray(sum(c * T for c, T in zip(self._weights, self._whole, strict=False)))
         K = np.clip(M + self._releases.integers(NORMAL, scale, M.shape), -LARGEST, LARGEST)
         past = sum(c * one for c, one in zip(self._weights[1:], self._shown, strict=False))
@@ -291,7 +280,6 @@ class ExactReleases(Releases):
         values: Any,
         score: Score,
         kind: str,
-        event: Event,
         label: str,
         *,
         sensitivity: Scalars,
@@ -310,7 +298,7 @@ class ExactReleases(Releases):
         if not scale <= sampling.LARGEST:
             raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
         width = score.function(np.zeros(values.shape)).shape[1:]
-        self.record(event, epsilon, label, width, scale * grid, scale * grid / declared)
+        self.record(CHOICES[kind], epsilon, label, width, scale * grid, scale * grid / declared)
         T = compared()
         sized = np.abs if kind == "argmax of magnitudes" else np.asarray
 
@@ -398,62 +386,19 @@ class ExactMechanisms(Mechanisms):
     """`Mechanisms` for one replicate that release through `ExactReleases`."""
 
     seam = ExactReleases
+    correlating = ExactCorrelated
 
     def __init__(self, keys: Sequence[str], budget: Budget | Budgets, **options: Any) -> None:
         super().__init__(keys, budget, **options)
         assert isinstance(self.releases, ExactReleases)
         self.releases.relation = budget.relation
 
-    def correlated(
-        self, steps: int, *, separation: int, bands: int, sensitivity: float, rho: Scalars, label: str
-    ) -> Any:
-        """See `Mechanisms.correlated`."""
+    def _choose(
+        self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars, factor: float
+    ) -> Array:
+        """See `ExactReleases.choose`: always with the noise of scores that move both ways."""
         assert isinstance(self.releases, ExactReleases)
-        z = math.sqrt(0.5 / _one(rho))
-        return ExactCorrelated(
-            self.releases,
-            steps,
-            separation=separation,
-            bands=bands,
-            sensitivity=sensitivity,
-            multiplier=z,
-            label=label,
-        )
-
-    def noisy_argmax(
-        self,
-        values: Any,
-        *,
-        sensitivity: Scalars,
-        epsilon: Scalars,
-        label: str,
-        two_sided: bool = True,
-        magnitude: bool = False,
-        score: Score = VALUES,
-    ) -> Array:
-        """See `Mechanisms.noisy_argmax`; always with the noise of scores that move both ways."""
-        kind = "argmax of magnitudes" if magnitude else "argmax"
-        return self._chosen(values, score, kind, PureDP, label, sensitivity, epsilon)
-
-    def exponential(
-        self, values: Any, *, sensitivity: Scalars, epsilon: Scalars, label: str, score: Score = VALUES
-    ) -> Array:
-        """See `Mechanisms.exponential`."""
-        return self._chosen(values, score, "argmax by Gumbel noise", BoundedRange, label, sensitivity, epsilon)
-
-    def _chosen(
-        self,
-        values: Any,
-        score: Score,
-        kind: str,
-        event: Event,
-        label: str,
-        sensitivity: Scalars,
-        epsilon: Scalars,
-    ) -> Array:
-        assert isinstance(self.releases, ExactReleases)
-        choose = self.releases.choose
-        return choose(values, score, kind, event, label, sensitivity=sensitivity, epsilon=_one(epsilon))
+        return self.releases.choose(values, score, kind, label, sensitivity=sensitivity, epsilon=_one(epsilon))
 
 
 class SeededMechanisms(ExactMechanisms):
