@@ -167,6 +167,10 @@ def chance(
     if number.law == STD:
         odds = share * float(laws.std_chance(finite, number.value, k, slack=number.slack, count=number.count))
         return odds, f"{name}: ours sd {spread:.3g}, published {number.text}, {_p(odds)}"
+    # A mean of k is at least a kth of each run, where none is negative: the paper's runs had none beyond k times it.
+    small = finite[finite <= k * (number.value + number.slack)] if finite.min() >= 0 else finite
+    if 1 < len(small) < len(finite):
+        share, finite = (len(small) / len(values)) ** k, small
     theirs = f"published {number.text} (k = {k})"
     # Student's t takes values that are nearly normal; few and skewed ones reject too often.
     skewed = spread > laws.SKEWED * abs(center) and len(values) < laws.MANY

@@ -1,6 +1,7 @@
 """second_order: the grid is the issue's, the formulas are right, tables say what the rows say."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -178,7 +179,7 @@ def with_a_stale_row(context):
 @pytest.mark.thorough
 def test_a_run_timed_at_a_T_tuned_before_enters_no_table_and_no_comparison(context):
     """Table 1 once had 2.83 where the comparison of the same cell had 0.364."""
-    from dpbench.experiments.second_order.tables import cells
+    from dpbench.experiments.second_order.published import cells
 
     before, stale = context, with_a_stale_row(context)
     assert 17 in set(stale.runs["T"])
@@ -191,14 +192,29 @@ def test_a_run_timed_at_a_T_tuned_before_enters_no_table_and_no_comparison(conte
 
 
 @pytest.mark.thorough
-def test_the_26_printed_cells_have_other_unit_costs(context):
-    from dpbench.experiments.second_order.tables import cells
+def test_only_the_ends_of_the_figure_can_be_judged(context):
+    """24 ratios, 6 pairs of seconds, 2 peaks of memory and 3 numbers of the text are of a machine; 10 never vary."""
+    from dpbench.experiments.second_order.published import cells
     from dpbench.study.verdicts import judge
 
     judged = judge(cells(context))
-    assert len({one.cell.name for one in judged}) == len(judged) == 26
-    assert {(one.outcome.word, one.outcome.reason) for one in judged} == {("not comparable", "other unit costs")}
-    assert sum("MiB" in one.cell.name for one in judged) == 2
+    assert len({one.cell.name for one in judged}) == len(judged) == 48
+    reasons = [one.outcome.reason for one in judged]
+    assert reasons.count("other unit costs") == 35
+    assert reasons.count("nothing printed that varies") == 10
+    assert [one.cell.name for one in judged if not one.outcome.reason] == [
+        "Fig. 1, DP-Newton, hess clip, end", "Fig. 1, DP-Newton, qu clip, end", "Fig. 1, DP-GD, best loss (dashed)"
+    ]  # fmt: skip
+
+
+def test_the_ends_of_the_figure_would_have_noticed_wrong_noise(experiment):
+    """On the committed rows: three matches, at a proven ε, that half and twice the noise fail."""
+    from dpbench.study.verdicts import judge
+
+    committed = Context(experiment, "full", Store(Path(__file__).parents[2] / "results", "full", "second_order"))
+    told = {one.cell.name: one for one in judge(experiment.cells(committed)) if one.cell.place.table == "Fig. 1"}
+    assert {(one.word, one.survival, all(one.notices.values())) for one in told.values()} == {("match", "yes", True)}
+    assert all({"half the noise", "twice the noise"} <= one.notices.keys() for one in told.values())
 
 
 @pytest.mark.thorough

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dpbench
-from dpbench.study import laws, verdicts
+from dpbench.study import laws, printed, verdicts
 from dpbench.study.headline import headline
 from dpbench.study.printed import ALL, COUNT, FIXED, ROUNDED, STD, Number
 from dpbench.study.verdicts import HONEST, NOT_PUBLIC, Cell, Outcome, Place, Switch, judge
@@ -360,6 +360,19 @@ def test_diverged_runs_are_no_agreement():
     runs = sample(0.6)
     runs["loss"][:60] = [np.inf] * 60
     assert word(cell(runs={HONEST: runs})) == "differs"  # .4^5 that none of five diverges
+
+
+def test_a_mean_below_a_share_of_one_of_ours_is_not_of_such_runs():
+    """Twice the noise throws every fourth run far off: a mean of fifteen losses of .0144 has none of them."""
+    losses = [0.02 + 0.001 * i for i in range(15)] + [10.0, 100.0, 1e6, 1e6, 2e6]
+
+    def chance(ours):
+        return printed.chance(Number("x", "0.0144", k=15), np.array(ours), None)[0]
+
+    assert chance(losses) < 0.001
+    right = [0.0144 + 0.001 * (-1) ** i for i in range(19)]
+    assert chance([*right, 0.3]) == pytest.approx(0.95**15, rel=0.02)
+    assert chance([*right, -0.3]) > 0.5  # no bound where losses may be negative
 
 
 def test_the_headline_adds_up_and_every_share_has_its_denominator():

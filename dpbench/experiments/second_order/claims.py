@@ -13,7 +13,7 @@ import pandas as pd
 
 from dpbench import frames
 from dpbench.algorithms import aop
-from dpbench.experiments.second_order.curves import OWN_FIGURE, PROBLEM, ends_of, mean_curves, traced
+from dpbench.experiments.second_order.curves import PROBLEM, ends_of, mean_curves, traced
 from dpbench.experiments.second_order.figures import logistic_approximations
 from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Run, WithWords, both, run_seconds, tuned
 from dpbench.experiments.second_order.run_times import (
@@ -72,7 +72,6 @@ def lowest_excess(context: Context) -> WithWords:
         "won": "; " + ", ".join(won) if won and len(won) < 6 else "",
         "any": sum(map(bool, anyone)),
         "exchanged": Share.of(exchanged),
-        "own_figure": OWN_FIGURE,
     }
 
 
@@ -94,7 +93,7 @@ def ten_times_faster(context: Context) -> Iterator[WithWords]:
     own = frames.records(select(table, rule=PUBLISHED.name), Timed)
     if not own:
         raise NotEnough
-    cost = THEIR_COST["covertype-max"]
+    cost = THEIR_COST
     longer = frames.records(select(table, rule=LONGER.name), Timed)
     caps = ((f"T to {CAP:,}", own), (f"T to {LONGER_CAP:,}", longer))
     variants = {
@@ -234,7 +233,7 @@ def thirty_times_on_covertype(context: Context) -> WithWords:
         raise NotEnough(artefact="table1")
     one, longer = under[PUBLISHED.name], under[LONGER.name]
     (T,) = {T for block in context.blocks("fig1", trace=True) if NEWTON in block.algorithms for T in block.values("T")}
-    theirs, cost = THEIR_COST[PROBLEM], one.cost
+    theirs, cost = THEIR_COST, one.cost
     here = "" if np.isnan(cost) else f", {one.dp_gd_T / T / cost:.3g}× in seconds here, where it costs {cost:.2g}"
     held, depends = over_variants({
         f"T = {newton:,.0f}, an iteration at {price:.2g}": one.dp_gd_T / newton / price >= ABOUT_THIRTY
@@ -264,7 +263,7 @@ def better_on_covertype(context: Context) -> WithWords:
     newton, gd = ends[NEWTON], ends["dp-gd"]
     lead = newton.lead(gd)
     held = newton < gd if np.isnan(lead) or abs(lead) > laws.ERRORS else None
-    return held, {"newton": newton, "gd": gd, "own_figure": OWN_FIGURE}
+    return held, {"newton": newton, "gd": gd}
 
 
 @PAPER.claim("qu")

@@ -109,16 +109,13 @@ def mean_curves(traces: pd.DataFrame) -> pd.DataFrame:
 
 PROBLEM = "covertype-max"
 PAPERS = ("dp-gd", NEWTON, "dp-newton-qu-clip")  # what the paper's figure has
-READ_OFF = {NEWTON: 0.0144, "dp-newton-qu-clip": 0.0152, "dp-gd": 0.0120}  # its ends; dp-gd: of the dashed line
-OWN_FIGURE = PAPER.phrases["own_figure"].format(
-    clip=READ_OFF[NEWTON], qu=READ_OFF["dp-newton-qu-clip"], dashed=READ_OFF["dp-gd"]
-)
-THEIR_SECONDS = {"dp-gd": 0.0110, NEWTON: 0.0169}  # an iteration, by the clock of its axis
 
 
 @PAPER.artefact("fig1")
 def fig1(context: Context) -> WithWords:
     """Above as the paper has it: linear time, three methods, the dashed best loss; below all methods to their ends."""
+    figure = context.experiment.published()["fig1"]
+    read_off = {name: float(end) for name, end in figure["ends"].items()}
     _, traces = traced(context, "fig1")
     traces, guessed = on_the_clock(context, traces)
     curves = mean_curves(traces)
@@ -140,9 +137,9 @@ def fig1(context: Context) -> WithWords:
                 continue
             shown = line[line["seconds"] <= last] if title == titles[0] else line
             curve(axis, shown, "seconds", look(name), markevery=max(1, len(shown) // 8))
-            if name in READ_OFF and name != "dp-gd":
+            if name in read_off and name != "dp-gd":
                 end = shown["seconds"].iloc[-1]
-                axis.plot(end, READ_OFF[name], "x", color=look(name).colour, label="end of the published curve")
+                axis.plot(end, read_off[name], "x", color=look(name).colour, label="end of the published curve")
         axis.set(yscale="log", ylabel="excess loss")
         if title == titles[0]:
             axis.set_xlim(left=0)
@@ -152,13 +149,13 @@ def fig1(context: Context) -> WithWords:
             axis.set_xscale("log")
         axis.set_xlabel("seconds")
     clock = f" (≈ of shorter runs, in proportion: {'; '.join(guessed)})" if guessed else ""
-    at_end = [f"{look(name).label} {ends[name]} over {ends[name].seeds} seeds ({READ_OFF[name]:g})"
+    at_end = [f"{look(name).label} {ends[name]} over {ends[name].seeds} seeds ({read_off[name]:g})"
              for name in PAPERS if name in ends]  # fmt: skip
     order = sorted(PAPERS, key=lambda name: ends[name].mean) if set(PAPERS) <= ends.keys() else []
     lowest = [f"{look(name).label} ({ends[name].mean:.3g})" for name in order]
     each = {name: an_iteration(context, "table1", PROBLEM, name) for name in ("dp-gd", NEWTON)}
     ours, ours_newton = (1e3 * seconds for seconds in each.values())
-    theirs, theirs_newton = (1e3 * seconds for seconds in THEIR_SECONDS.values())
+    theirs, theirs_newton = (1e3 * seconds for seconds in figure["seconds"].values())
     milliseconds = {
         "gd": ours, "newton": ours_newton, "times": ours_newton / ours,
         "their_gd": theirs, "their_newton": theirs_newton, "their_times": theirs_newton / theirs,
@@ -176,12 +173,15 @@ def fig1(context: Context) -> WithWords:
 
 def ends_of(context: Context) -> dict[str, End]:
     """Where the untimed runs at the figure's T end, by algorithm."""
+    return {end["algorithm"]: end for end in Ends(means(rows_of_ends(context), ["algorithm"]), "fig1", "").matching()}
+
+
+def rows_of_ends(context: Context) -> pd.DataFrame:
+    """The untimed runs at the figure's T, of all seeds."""
     T = {a: T for block in context.blocks("fig1", trace=True) for a in block.algorithms for T in block.values("T")}
-    rows = context.rows("fig1").query("timed == 0")
     beside = context.rows("fig2", timed=0, problem=PROBLEM, epsilon=1.0)  # the same runs, more seeds
-    rows = select(pd.concat([rows, beside]).drop_duplicates("key"), problem=PROBLEM, epsilon=1.0)
-    rows = rows[rows["T"].eq(rows["algorithm"].map(T)) & rows["excess"].notna()]
-    return {end["algorithm"]: end for end in Ends(means(rows, ["algorithm"]), "fig1", "").matching()}
+    rows = pd.concat([context.rows("fig1", timed=0, problem=PROBLEM, epsilon=1.0), beside]).drop_duplicates("key")
+    return rows[rows["T"].eq(rows["algorithm"].map(T)) & rows["excess"].notna()]
 
 
 @memoised
@@ -207,7 +207,7 @@ def equal(context: Context) -> list[dict[str, Any]]:
 @PAPER.artefact("equal_loss")
 def equal_loss(context: Context) -> WithWords:
     """The shortest T of DP-GD that is as low as DP-Newton at its best, over DP-Newton's T; Table 1's ratio beside."""
-    theirs = THEIR_COST[PROBLEM]
+    theirs = THEIR_COST
     data = [one | {"ratio": one["equal_T"] / one["dp_newton_T"]} for one in equal(context)]
 
     def over(cost: Callable[[Record], float], form: str) -> Callable[[Record], str]:

@@ -6,7 +6,7 @@ belongs to a machine and an implementation. Within a data set that cost cancels 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,16 +17,13 @@ from dpbench.experiments.second_order.rows import NEWTON, PAPER, WithWords, proc
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
 from dpbench.run.row import setting
-from dpbench.study import printed
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Record, Table, Words
-from dpbench.study.printed import Number
 from dpbench.study.style import problem_title
-from dpbench.study.verdicts import HONEST, Cell, Place
 
 FEBRUARY = "released-february"
 CAP, LONGER_CAP = 8_000, 10_000  # on DP-GD's T as published, which is inferred: see `shapes`
-THEIR_COST = {"covertype-max": 1.6}  # of an iteration of DP-Newton in DP-GD's: from the clock of the paper's Fig. 1
+THEIR_COST = 1.6  # of an iteration of DP-Newton in DP-GD's: from the clock of the paper's Fig. 1
 FLAT = 1.2  # within 2 % of the least excess T varies by this factor each way
 FIRM = 3  # T tried on each side of a quotient, from which on it says something
 FIGURE = {"table1": "fig2", "table4": "fig6"}  # whose rows a table has
@@ -328,16 +325,3 @@ def shapes(context: Context) -> WithWords:
         "cap": CAP,
         "found": bool(len(known)),
     }
-
-
-def printed_ratios(context: Context) -> Iterator[Cell]:
-    """The 24 printed ratios; ours is the one that Table 1 or 4 shows: at the T tuned under the published rule."""
-    published = context.experiment.published()["table1"]
-    for name, figure in FIGURE.items():
-        table = select(cells(context, name), rule=PUBLISHED.name).set_index(["problem", "epsilon"])["ratio"]
-        for problem in context.problems(figure):
-            for epsilon, theirs in zip(published["epsilon"], published["ratio"].get(problem, ()), strict=False):
-                ours = float(table.get((problem, epsilon), np.nan))
-                place = Place(name.replace("table", "Table "), problem_title(problem), f"ε = {epsilon:g}")
-                runs = {} if np.isnan(ours) else {HONEST: {"times faster": [ours]}}
-                yield Cell(place, name, (Number("times faster", printed.shown(theirs, 2)),), runs, run_time=True)

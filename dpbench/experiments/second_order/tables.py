@@ -1,8 +1,7 @@
-"""The tables of second_order, and its printed numbers beside ours: ratios of run time, and memory."""
+"""The tables of second_order but those of run times: best T, hyperparameters, data sets, memory."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,18 +9,20 @@ import pandas as pd
 
 from dpbench import datasets
 from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, WithWords, seconds_per_iteration, tuned
-from dpbench.experiments.second_order.run_times import printed_ratios
-from dpbench.run.row import settings_of
-from dpbench.study import printed
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table, Words
-from dpbench.study.printed import Number
 from dpbench.study.style import look, problem_title
-from dpbench.study.verdicts import HONEST, Cell, Place
+from dpbench.study.tuning import expand_settings
 
 LONGER, SEEDS = 3, 5  # the next T of a grid, and the seeds of its long runs
 MIB = 2**20
 WITHIN = 1.7  # a published difference of memory matches ours within this factor
+PARAMETERS = {  # of Table 2: their letters, and what they are
+    "theta": ("θ", "share of ρ for the direction (trace included)"),
+    "gamma": ("γ", "share of that for the trace"),
+    "beta": ("β", "coefficient of λ₀"),
+    "runs": ("", "independent runs"),
+}
 MARK = {"": "", "smallest": "↓", "largest": "↑"}
 # Whose iterations tell what those of a method take that was not timed, and how they compare.
 LIKE = {
@@ -66,22 +67,24 @@ def _to_go_on(context: Context, problem: str, algorithm: str, cells: pd.DataFram
 @PAPER.artefact("table2")
 def table2(context: Context) -> WithWords:
     """DP-Newton's hyperparameters: the paper's, and those of the rows under this profile."""
-    published = context.experiment.published()["table2"]
-    runs = context.rows("table2")
-    newton = runs[runs["algorithm"].str.startswith("dp-newton-")]
-    used = [settings_of(text) for text in newton["settings"].drop_duplicates()]
-
-    def values(name: str) -> str:
-        return ", ".join(f"{v:g}" for v in sorted({one[name] for one in used})) or "–"
-
+    theirs, ours = hyperparameters(context)
     rows = [
-        ["θ", "share of ρ for the direction (trace included)", f"{published['theta']:g}", values("theta")],
-        ["γ", "share of that for the trace", f"{published['gamma']:g}", values("gamma")],
-        ["β", "coefficient of λ₀", ", ".join(f"{b:g}" for b in published["beta"]), values("beta")],
-        ["", "independent runs", f"{published['runs']}", f"{newton['seed'].nunique() or '–'}"],
-        ["T", "iterations", "tuned", values("T")],
+        [letter, words, *(", ".join(f"{value:g}" for value in of[name]) or "–" for of in (theirs, ours))]
+        for name, (letter, words) in PARAMETERS.items()
     ]
+    rows.append(["T", "iterations", "tuned", ", ".join(f"{T:g}" for T in ours["T"]) or "–"])
     return Table(pd.DataFrame(rows, columns=["parameter", "meaning", "paper", "here"]), ""), {}
+
+
+def hyperparameters(context: Context) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
+    """The published values by parameter, and those of the rows behind Fig. 2 and of the tuned β, with their T."""
+    published = context.experiment.published()["table2"]
+    rows = pd.concat([context.rows("table2"), context.rows("beta")])
+    rows = expand_settings(rows[rows["algorithm"].str.startswith("dp-newton-")])
+    ours = {name: sorted(set(rows.get(f"set.{name}", ()))) for name in PARAMETERS}
+    runs = [rows["seed"].nunique()] if len(rows) else []
+    theirs = {name: np.atleast_1d(published[name]).tolist() for name in PARAMETERS}
+    return theirs, ours | {"runs": runs, "T": sorted(set(rows["T"]))}
 
 
 @PAPER.artefact("table3")
@@ -112,7 +115,7 @@ def c7(context: Context) -> WithWords:
             measured = measured.dropna(subset=["measured"])
             if measured.empty:
                 gaps.append(context.gap("c7", problem))
-            extra, process = measured["measured"] / MIB, _whole_process(measured)
+            extra, process = measured["measured"] / MIB, whole_process(measured)
             data.append({"problem": problem, "d": datasets.describe(problem).columns, "modification": modification,
                          "extra_mib": extra.median(), "process_mib": process.median(), "runs": len(measured),
                          "extra": _median_and_range(extra), "process": _median_and_range(process),
@@ -139,7 +142,7 @@ def c7(context: Context) -> WithWords:
     }
 
 
-def _whole_process(rows: pd.DataFrame) -> pd.Series:
+def whole_process(rows: pd.DataFrame) -> pd.Series:
     """Mebibytes of the whole process, which the rows' notes have in bytes."""
     notes = rows["notes"].astype("string").str.extract(r"(\d+)", expand=False)
     return notes.astype(float).dropna() / MIB
@@ -165,15 +168,3 @@ def _median_and_range(values: Any) -> str:
     if values.empty:
         return "–"
     return f"{values.median():.1f} MiB [{values.min():.1f}, {values.max():.1f}]"
-
-
-def cells(context: Context) -> Iterator[Cell]:
-    """24 ratios of seconds and 2 peaks of memory, whose unit costs are not ours; shapes are judged apart (`shapes`)."""
-    yield from printed_ratios(context)
-    asked, rows = context.problems("c7"), select(context.rows("c7"), algorithm="dp-newton-hess-clip")
-    for problem, theirs in context.experiment.published()["memory"].items():
-        if problem in asked:
-            whole = _whole_process(select(rows, problem=problem).dropna(subset=["measured"]))
-            place = Place("App. C.7", problem_title(problem), "MiB of the clipped Hessian")
-            number = Number("MiB", printed.shown(theirs, 0))
-            yield Cell(place, "c7", (number,), {HONEST: {"MiB": whole.tolist()}}, run_time=True)
