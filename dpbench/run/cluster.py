@@ -10,13 +10,11 @@ What goes to an executor and what comes back: batches of jobs, their rows, or th
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
-import queue
 import sys
 import tempfile
-import time
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 
@@ -70,15 +68,10 @@ class Parcel(NamedTuple):
     source: str
 
 
-def timeouts() -> tuple[type[Exception], type[Exception]]:
-    """What a call of dask raises where it has waited long enough; one and the same from Python 3.11 on."""
-    import asyncio
-
-    return TimeoutError, asyncio.TimeoutError
-
-
 def connect(scheduler: str) -> Any:
     """A `distributed.Client`, with a worker behind it; UserError, in one line, if there is none."""
+    import asyncio
+
     try:
         import distributed
     except ImportError:
@@ -100,13 +93,13 @@ def connect(scheduler: str) -> Any:
 
     try:
         client = Client()
-    except (OSError, ValueError, KeyError, RuntimeError, *timeouts()) as error:
+    except (OSError, ValueError, KeyError, RuntimeError, asyncio.TimeoutError) as error:
         # RuntimeError is what dask raises where TLS is demanded and not given.
         reason = " ".join(str(error).split())[:200] or type(error).__name__
         raise UserError(f"--scheduler: no dask scheduler answers at {scheduler} ({reason})") from None
     try:
         client.wait_for_workers(1, timeout=PATIENCE)
-    except timeouts():
+    except (TimeoutError, asyncio.TimeoutError):  # one and the same from Python 3.11 on
         client.close()
         raise UserError(
             f"--scheduler: {scheduler} has no workers; start some: dask worker {scheduler} --nthreads 1"
@@ -123,12 +116,7 @@ class Cluster:
 
     def __init__(self, scheduler: str) -> None:
         self.scheduler = scheduler
-        self._ended: queue.SimpleQueue[str] = queue.SimpleQueue()  # keys of futures, put there by their callbacks
-        # Key of a future → its batch, and the future, which dask forgets where nobody keeps it.
-        self._flying: dict[str, tuple[int, Batch, Any]] = {}
         self._shipments: dict[str, Any] = {}  # data set -> future of its files
-        self._losses: Counter[int] = Counter()
-        self._slots, self._counted = 1, -float("inf")
 
     def __enter__(self) -> Cluster:
         self._client = connect(self.scheduler)
@@ -142,65 +130,66 @@ class Cluster:
 
     def _threads(self) -> int:
         """Of all its workers now."""
+        import asyncio
+
         try:
             return sum(int(threads) for threads in self._client.nthreads().values())
-        except (OSError, *timeouts()) as error:
+        except (OSError, asyncio.TimeoutError) as error:
             # A client whose scheduler died tries to reach it for a while.
             raise gone(self.scheduler) from error
 
     def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, BatchRows | WorkerDeath]]:
         from distributed.comm.core import CommClosedError
 
-        # Batches are taken one by one, so that a slow worker never holds several.
-        waiting = iter(batches.items())
-        following = next(waiting, None)
+        waiting, flying = iter(batches.items()), dict[Any, tuple[int, Batch, int]]()
         try:
-            while following or self._flying:
-                while following and len(self._flying) < self._free():
-                    self._send(*following)
-                    following = next(waiting, None)
-                index, batch, future = self._flying.pop(self._next_key())
-                outcome = self._outcome(future, index, batch)
-                if outcome is None:
-                    self._send(index, batch, shipped=True)
-                else:
-                    yield index, outcome
+            while True:
+                # One batch a thread, so that a slow worker never holds several.
+                for index, batch in itertools.islice(waiting, max(0, self.shares() - len(flying))):
+                    flying[self._send(batch)] = index, batch, 0
+                if not flying:
+                    return
+                self._wait(flying)
+                for future in [one for one in flying if one.done()]:
+                    index, batch, losses = flying.pop(future)
+                    outcome = self._outcome(future, batch, losses)
+                    if outcome is None:
+                        flying[self._send(batch, shipped=True)] = index, batch, losses + 1
+                    else:
+                        yield index, outcome
         except CommClosedError as error:
             raise gone(self.scheduler) from error
 
-    def _free(self) -> int:
-        """Threads of all workers, asked for every two seconds: workers come and go."""
-        if time.monotonic() - self._counted > 2:
-            self._slots = self.shares()
-            self._counted = time.monotonic()
-        return self._slots
-
-    def _send(self, index: int, batch: Batch, shipped: bool = False) -> None:
+    def _send(self, batch: Batch, shipped: bool = False) -> Any:
+        """The future of a batch's rows; shipped: with its data."""
         data = datasets.load(batch[0].recipe.dataset)
         text = Path(batch[0].algorithm.rpartition(":")[0]).read_text("utf-8") if batch[0].source else ""
         parcel = Parcel(data.name, data.sha256, __version__, text)
         if shipped and data.name not in self._shipments:
             self._shipments[data.name] = self._client.scatter(loading.pack(data.name), hash=False)
-        shipment = self._shipments[data.name] if shipped else None
-        future = self._client.submit(perform, batch, parcel, shipment, pure=False)
-        self._flying[future.key] = index, batch, future
-        future.add_done_callback(lambda done: self._ended.put(done.key))
+        return self._client.submit(perform, batch, parcel, self._shipments[data.name] if shipped else None, pure=False)
 
-    def _next_key(self) -> str:
+    def _wait(self, flying: Collection[Any]) -> None:
+        """Until one of the futures has ended."""
+        import asyncio
+
+        import distributed
+
         told = False
         while True:
             try:
-                key = self._ended.get(timeout=PATIENCE)
-            except queue.Empty:
+                with self._client.as_current():
+                    cast(Any, distributed).wait([*flying], timeout=PATIENCE, return_when="FIRST_COMPLETED")
+                return
+            except distributed.CancelledError:  # it has ended too
+                return
+            except (TimeoutError, asyncio.TimeoutError):
                 self._alive()
                 if not told and not self._threads():
                     print(f"warning: {self.scheduler} has no workers left; waiting for one", file=sys.stderr)
                     told = True
-                continue
-            if key in self._flying:
-                return key
 
-    def _outcome(self, future: Any, index: int, batch: Batch) -> BatchRows | WorkerDeath | None:
+    def _outcome(self, future: Any, batch: Batch, losses: int) -> BatchRows | WorkerDeath | None:
         """How a batch ended, or None if it has to go out again with its data."""
         from distributed import CancelledError, KilledWorker
 
@@ -211,8 +200,7 @@ class Cluster:
             return WorkerDeath(death.allowed_failures + 1, "KilledWorker")
         except CancelledError as error:
             self._alive()
-            self._losses[index] += 1
-            if self._losses[index] > LOSSES:
+            if losses > LOSSES:
                 return BatchRows([failed_row(job, error) for job in batch], [])
             # The shipment was lost with the worker that held it, so it has to be scattered anew.
             self._shipments.pop(batch[0].recipe.dataset, None)

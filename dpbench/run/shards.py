@@ -20,7 +20,7 @@ from dpbench.errors import DataError, UserError, how_to_install
 from dpbench.problems import Problem, build, catalogue
 from dpbench.problems.rows import Rows
 from dpbench.problems.shards import Question, ShardedProblem, Shards
-from dpbench.run.cluster import Batch, WorkerDeath, check_version, connect, gone, timeouts
+from dpbench.run.cluster import Batch, WorkerDeath, check_version, connect, gone
 from dpbench.run.cluster import BatchRows as Ended
 from dpbench.run.execute import execute, one_thread
 from dpbench.version import __version__
@@ -99,8 +99,9 @@ class Asker:
         self._client, self.shards = client, list(shards)
 
     def __call__(self, question: Question) -> Any:
+        import asyncio
+
         from distributed import CancelledError, KilledWorker
-        from distributed.comm.core import CommClosedError
 
         where = self._client.scheduler.address if self._client.scheduler else "dask"
         try:
@@ -110,14 +111,10 @@ class Asker:
             ]
             return question.merged(self._client.gather(tasks))
         except KilledWorker as death:
-            raise died(death.allowed_failures + 1, where) from death
-        except (CancelledError, CommClosedError, OSError, *timeouts()) as error:
+            times = death.allowed_failures + 1
+            raise UserError(f"{times} workers of {where} died over one shard; make more and smaller ones") from death
+        except (CancelledError, OSError, asyncio.TimeoutError) as error:
             raise gone(where) from error
-
-
-def died(times: int, scheduler: str) -> UserError:
-    """What to raise where shards keep killing their workers."""
-    return UserError(f"{times} workers of {scheduler} died over one shard; make more and smaller ones")
 
 
 class Sharded:

@@ -40,49 +40,68 @@ def certificate(folder):
     return {"distributed.comm.require-encryption": True, "distributed.comm.tls.ca-file": str(files["cert"]), **roles}
 
 
+class Cluster:
+    """A scheduler in a process of its own, and `worker(name)`, one more worker with an empty data cache of its own."""
+
+    def __init__(self, folder, secure=None):
+        self.folder, self.running = folder, []
+        self.told = {"DASK_" + name.upper().replace(".", "__").replace("-", "_"): str(value)
+                     for name, value in (secure or {}).items()}  # fmt: skip
+        protocol = "tls" if secure else "tcp"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        self.address = f"{protocol}://127.0.0.1:{port}"
+        where = ("--host", "127.0.0.1", "--port", port, "--protocol", protocol, "--no-dashboard", "--no-show")
+        self.scheduler = self.start("scheduler", *where)
+
+    def start(self, kind, *arguments, **environment):
+        log = self.folder / f"{kind}-{len(self.running)}.log"
+        given = ENVIRONMENT | self.told | environment
+        self.running.append(processes.start(self.folder, processes.dask, kind, *arguments, log=log, **given))
+        return self.running[-1]
+
+    def cache(self, name):
+        return self.folder / f"cache-{name}"
+
+    def worker(self, name):
+        own = ("--name", name, "--local-directory", str(self.folder / f"dask-{name}"))
+        plain = ("--nthreads", "1", "--no-dashboard", "--no-nanny")
+        return self.start("worker", self.address, *plain, *own, DPBENCH_DATA=str(self.cache(name)))
+
+    def stop(self, kept=0):
+        """Kill all but the first processes."""
+        while len(self.running) > kept:
+            processes.kill(self.running.pop())
+
+
+@pytest.fixture(scope="module")
+def alive(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("DPBENCH_MIRROR", raising=False)  # which its processes would inherit
+        one = Cluster(tmp_path_factory.mktemp("cluster"))
+    yield one
+    one.stop()
+
+
 @pytest.fixture
-def cluster(tmp_path, monkeypatch, request):
-    """Start a scheduler and workers; `cluster.worker(name)` starts one more, with an empty data cache of its own."""
-    protocol = getattr(request, "param", "tcp")
-    secure = certificate(tmp_path) if protocol == "tls" else {}
-    told = {"DASK_" + name.upper().replace(".", "__").replace("-", "_"): str(value) for name, value in secure.items()}
-    monkeypatch.delenv("DPBENCH_MIRROR", raising=False)  # which its processes would inherit
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    running = []
+def cluster(alive, tmp_path, monkeypatch):
+    """The scheduler of all tests, with workers of this one alone."""
+    monkeypatch.delenv("DPBENCH_MIRROR", raising=False)
+    alive.folder = tmp_path
+    yield alive
+    alive.stop(kept=1)
 
-    def start(kind, *arguments, **environment):
-        log = tmp_path / f"{kind}-{len(running)}.log"
-        running.append(
-            processes.start(tmp_path, processes.dask, kind, *arguments, log=log, **ENVIRONMENT | told | environment)
-        )
-        return running[-1]
 
-    class Cluster:
-        address = f"{protocol}://127.0.0.1:{port}"
-        scheduler = start(
-            *("scheduler", "--host", "127.0.0.1", "--port", str(port), "--protocol", protocol),
-            *("--no-dashboard", "--no-show"),
-        )
-
-        @staticmethod
-        def cache(name):
-            return tmp_path / f"cache-{name}"
-
-        @classmethod
-        def worker(cls, name):
-            return start(
-                "worker",
-                *(cls.address, "--nthreads", "1", "--no-dashboard", "--no-nanny", "--name", name),
-                *("--local-directory", str(tmp_path / f"dask-{name}")),
-                DPBENCH_DATA=str(cls.cache(name)),
-            )
-
+@pytest.fixture
+def own_cluster(tmp_path, monkeypatch, request):
+    """With a scheduler of its own, that speaks TLS where the test asks for it."""
+    monkeypatch.delenv("DPBENCH_MIRROR", raising=False)
+    secure = certificate(tmp_path) if getattr(request, "param", "tcp") == "tls" else {}
     with dask.config.set(secure):
-        yield Cluster
-    for process in running:
-        processes.kill(process)
+        one = Cluster(tmp_path, secure)
+        yield one
+    one.stop()
 
 
 def grid(T=(20, 30, 50, 80), seeds=3, problem="synthetic"):
@@ -229,8 +248,9 @@ def test_from_the_command_line_with_an_algorithm_that_only_the_driver_has(cluste
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl to make a certificate with")
-@pytest.mark.parametrize("cluster", ["tls"], indirect=True)
-def test_a_scheduler_with_tls_runs_jobs_and_refuses_a_client_without_it(cluster, tmp_path, monkeypatch):
+@pytest.mark.parametrize("own_cluster", ["tls"], indirect=True)
+def test_a_scheduler_with_tls_runs_jobs_and_refuses_a_client_without_it(own_cluster, tmp_path, monkeypatch):
+    cluster = own_cluster
     cluster.worker("a")
     store = Store(tmp_path, "remote", "e")
     jobs = grid(T=(20,), seeds=1)
@@ -255,7 +275,8 @@ def told_by_dask():
 
 
 @pytest.mark.thorough
-def test_a_scheduler_that_dies_is_one_line_and_finished_rows_are_kept(cluster, tmp_path, told_by_dask):
+def test_a_scheduler_that_dies_is_one_line_and_finished_rows_are_kept(own_cluster, tmp_path, told_by_dask):
+    cluster = own_cluster
     cluster.worker("a")
     store = Store(tmp_path, "remote", "e")
     with pytest.raises(UserError, match="went away; what was finished is kept"):
