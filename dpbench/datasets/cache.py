@@ -65,9 +65,9 @@ def root() -> Path:
         return Path(os.environ["DPBENCH_DATA"]).expanduser().resolve()
     if Path("datasets").is_dir():
         return Path("datasets").resolve()
-    import pooch
+    import platformdirs
 
-    return Path(pooch.os_cache("dpbench"))
+    return Path(platformdirs.user_cache_dir("dpbench"))
 
 
 def prepared_folder(cache: Path, spec: DatasetSpec) -> Path:

@@ -86,38 +86,22 @@ class Network:
         return outcome[0]
 
 
-class _Bar:
-    """What pooch asks of a progress bar, passed on to a `Progress` function."""
-
-    total = 0
-
-    def __init__(self, name: str, progress: Progress) -> None:
-        self.name, self.progress, self.done = name, progress, 0
-
-    def update(self, n: int) -> None:
-        self.done += n
-        self.progress(self.name, min(self.done, self.total or self.done), self.total)
-
-    def reset(self) -> None:
-        """pooch follows this with update(total), which says nothing new."""
-        self.done = 0
-
-    def close(self) -> None:
-        pass
-
-
 def download(url: str, path: Path, network: Network, progress: Progress | None = None) -> None:
     """`url` into the file `path`; a cut transfer is tried twice. Raises SourceFailed."""
-    import pooch
     import requests
 
     network.reach(url)
-    bar = _Bar(PurePosixPath(urlsplit(url).path).name, progress) if progress else False
-    get = pooch.HTTPDownloader(progressbar=bar, chunk_size=spec.CHUNK // 16, timeout=(KNOCK, SILENCE))
+    name = PurePosixPath(urlsplit(url).path).name
     # A cut transfer may be chance; an answer with an error status is not, and is not asked for again.
     for attempt in (1, 2):
         try:
-            get(url, str(path), None)
+            with requests.get(url, stream=True, timeout=(KNOCK, SILENCE)) as answer, open(path, "wb") as out:
+                answer.raise_for_status()
+                total, done = int(answer.headers.get("content-length", 0)), 0
+                for chunk in answer.iter_content(spec.CHUNK // 16):
+                    done += out.write(chunk)
+                    if progress:
+                        progress(name, min(done, total or done), total)
             return
         except requests.HTTPError as error:
             status = error.response.status_code if error.response is not None else "unknown"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -223,8 +223,17 @@ def adopt(name: str, sha256: str, shipment: dict[str, bytes] | None = None) -> b
     if held is not None and held.sha256 == sha256:
         return True
     target = cache.root() / "received" / f"{name}-{sha256[:16]}"
-    for data in _places(name, target, shipment):
-        if data is not None and data.sha256 == sha256 and cache.has_right_bytes(data.folder):
+    places: list[Callable[[], Dataset]] = [
+        lambda: load_spec(describe(name), cache.root()),
+        lambda: cache.open_dataset(target),
+        *([] if shipment is None else [lambda: cache.open_dataset(_unpacked(target, shipment))]),
+    ]
+    for place in places:
+        try:
+            data = place()
+        except (UserError, OSError, ValueError, KeyError):  # there is none
+            continue
+        if data.sha256 == sha256 and cache.has_right_bytes(data.folder):
             adopted[name] = data
             return True
     if shipment is not None:
@@ -232,29 +241,8 @@ def adopt(name: str, sha256: str, shipment: dict[str, bytes] | None = None) -> b
     return False
 
 
-def _places(name: str, target: Path, shipment: dict[str, bytes] | None) -> Iterator[Dataset | None]:
-    yield _own(name)
-    yield _opened(target)
-    yield _unpacked(target, shipment)
-
-
-def _own(name: str) -> Dataset | None:
-    try:
-        return load_spec(describe(name), cache.root())
-    except UserError:
-        return None
-
-
-def _opened(folder: Path) -> Dataset | None:
-    try:
-        return cache.open_dataset(folder)
-    except (OSError, ValueError, KeyError):
-        return None
-
-
-def _unpacked(target: Path, shipment: dict[str, bytes] | None) -> Dataset | None:
-    if shipment is None:
-        return None
+def _unpacked(target: Path, shipment: dict[str, bytes]) -> Path:
+    """The folder `target`, with the files that were sent; UserError where it cannot be written."""
     try:
         with files.staging(target) as staged:
             for name, content in shipment.items():
@@ -264,7 +252,7 @@ def _unpacked(target: Path, shipment: dict[str, bytes] | None) -> Dataset | None
     except OSError as error:
         if not target.exists():  # else another worker of this machine was faster
             raise UserError(f"{target}: {reason(error)}; set DPBENCH_DATA to a writable folder with room") from error
-    return _opened(target)
+    return target
 
 
 def main() -> None:

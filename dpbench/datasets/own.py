@@ -142,7 +142,6 @@ def keep(
     if not cache.is_sound(folder, spec):
         cache.write(cache.root(), spec, X, y, raw=[], held_out=held_out, sources=sources)
         return spec.name
-    files.private_folder(folder)  # an older dpbench followed the umask
     manifest = cache.manifest_of(folder)
     if more := [one for one in sources if one not in manifest.get("sources", [])]:
         manifest["sources"] = [*manifest.get("sources", []), *more]
@@ -166,21 +165,16 @@ def folder_of(name: str) -> Path:
 
 
 def copies(source: str | os.PathLike[str]) -> list[str]:
-    """The data sets that `keep` made of a file, which need not be there any more.
-
-    Those of a dpbench that did not note the file are found by its name.
-    """
-    place, stem = _place(source), stem_of(source)
-    names = []
+    """The data sets that `keep` made of a file, which need not be there any more."""
+    place, names = _place(source), []
     for folder in sorted((cache.root() / "prepared").glob(f"{OWN}*-v1")):
         name = folder.name.removesuffix("-v1")
         try:
             sources = cache.manifest_of(folder).get("sources")
-        except (OSError, ValueError):  # damaged, and still somebody's rows
+        except (OSError, ValueError):
             sources = None
-        # Older versions noted no source: the name alone says where they are from.
-        unnoted = re.fullmatch(rf"{OWN}{re.escape(stem)}(-tenth)?-[0-9a-f]{{8}}", name) is not None
-        if unnoted if sources is None else place in sources:
+        # Damaged, and still somebody's rows: the name says whose.
+        if name.startswith(f"{OWN}{stem_of(source)}-") if sources is None else place in sources:
             names.append(name)
     return names
 

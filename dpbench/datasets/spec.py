@@ -6,6 +6,7 @@ Raw files may lie compressed or not, under either name: they are known by their 
 from __future__ import annotations
 
 import bz2
+import functools
 import gzip
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
@@ -13,7 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
+import msgspec
 import numpy as np
+
+from dpbench.files import read_toml
 
 Raw: TypeAlias = Mapping[str, Path]  # name of a raw file -> where it lies
 Arrays: TypeAlias = tuple[Any, np.ndarray]  # X (n, d), dense or CSR; y (n,)
@@ -80,6 +84,25 @@ class DatasetSpec:
         return not self.files
 
 
+@functools.cache
+def _facts() -> dict[str, Any]:
+    return read_toml(Path(__file__).with_name("sets.toml"))
+
+
+def described(recipes: Mapping[str, Callable[[Raw], Arrays]]) -> list[DatasetSpec]:
+    """The data sets of these names by these recipes, with what `sets.toml` says of them."""
+    specs = []
+    for name, prepare in recipes.items():
+        facts: dict[str, Any] = {"like": name}
+        while like := facts.pop("like", None):
+            facts = _facts()[like] | facts
+        listed = [{"name": file} | _facts()["files"][file] for file in facts.pop("files", ())]
+        files = msgspec.convert(listed, tuple[RawFile, ...])
+        classes = {int(label): count for label, count in facts.pop("classes", {}).items()} or None
+        specs.append(DatasetSpec(name, prepare=prepare, files=files, classes=classes, **facts))
+    return specs
+
+
 SUFFIXES: dict[bytes, tuple[str, Callable[..., Any]]] = {b"\x1f\x8b": (".gz", gzip.open), b"BZ": (".bz2", bz2.open)}
 CHUNK = 1 << 20
 
@@ -109,12 +132,6 @@ def opened(path: Path) -> BinaryIO:
     by_suffix = dict(SUFFIXES.values())
     stream: BinaryIO = by_suffix.get(compression(path), open)(path, "rb")
     return stream
-
-
-def uncompressed(path: Path, file: BinaryIO) -> BinaryIO:
-    """The same of a file that is open already, whose place tells how much of it was read."""
-    reader = dict(SUFFIXES.values()).get(compression(path))
-    return file if reader is None else reader(file, "rb")
 
 
 def _chunks(stream: BinaryIO) -> Iterator[bytes]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpbench.datasets.recipes import signs, standardise, with_ones
-from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
+from dpbench.datasets.spec import Arrays, DatasetSpec, Raw, described
 
 MARGIN = 3.0
 Rng = np.random.Generator
@@ -52,15 +52,17 @@ def _shifted(rng: Rng, n: int, d: int) -> np.ndarray:
     return 1 + 0.5 * rng.standard_normal((n, d))
 
 
+def _rotated(rng: Rng, kappa: float, n: int, d: int) -> tuple[np.ndarray, np.ndarray]:
+    """(Z, X) of N(0, I) and of N(0, Σ): Σ has eigenvalues from κ to 1 at equal ratios, and trace d."""
+    scales = np.geomspace(kappa, 1.0, d)
+    rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
+    Z = rng.standard_normal((n, d))
+    return Z, (Z * np.sqrt(scales * d / scales.sum())) @ rotation.T
+
+
 def _conditioned(kappa: float) -> Callable[[Rng, int, int], np.ndarray]:
-    """Covariance of eigenvalues from κ to 1 at equal ratios, trace d."""
-
-    def draw(rng: Rng, n: int, d: int) -> np.ndarray:
-        scales = np.geomspace(kappa, 1.0, d)
-        rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
-        return (rng.standard_normal((n, d)) * np.sqrt(scales * d / scales.sum())) @ rotation.T
-
-    return draw
+    """Rows of a covariance with this condition number."""
+    return lambda rng, n, d: _rotated(rng, kappa, n, d)[1]
 
 
 class Draw(NamedTuple):
@@ -244,64 +246,17 @@ def conditioned(kappa: int) -> Callable[[Raw], Arrays]:
     def draw(raw: Raw) -> Arrays:
         rng = np.random.Generator(np.random.PCG64DXSM(CONDITIONS[kappa]))
         n, d = SHAPE
-        scales = np.geomspace(kappa, 1.0, d)
-        scales = np.sqrt(scales * d / scales.sum())
-        rotation = np.linalg.qr(rng.standard_normal((d, d)))[0]
-        Z = rng.standard_normal((n, d))
+        Z, X = _rotated(rng, kappa, n, d)
         u = rng.standard_normal(d)
         y = Z @ (u / np.linalg.norm(u)) + NOISE * rng.standard_normal(n)
-        return np.ascontiguousarray((Z * scales) @ rotation.T), standardise(y[:, None])[:, 0]
+        return np.ascontiguousarray(X), standardise(y[:, None])[:, 0]
 
     return draw
 
 
-LICENCE = "as distributed with scikit-learn (BSD-3-Clause)"
-BUNDLED_SPECS = [
-    DatasetSpec(
-        name="breast-cancer",
-        title="Wisconsin diagnostic breast cancer",
-        prepare=breast_cancer,
-        rows=569,
-        columns=31,
-        classes={-1: 357, 1: 212},
-        recipe="30 features standardised; ones column in front",
-        licence=LICENCE,
-        citation="Wolberg, Street and Mangasarian (1995), Breast Cancer Wisconsin (Diagnostic), UCI",
-    ),
-    DatasetSpec(
-        name="digits",
-        title="handwritten digits, odd against even",
-        prepare=digits,
-        rows=1797,
-        columns=65,
-        classes={-1: 891, 1: 906},
-        recipe="64 pixels divided by 16; ones column in front",
-        licence=LICENCE,
-        citation="Alpaydin and Kaynak (1998), Optical Recognition of Handwritten Digits, UCI (test part)",
-    ),
-    DatasetSpec(
-        name="diabetes",
-        title="progression of diabetes",
-        prepare=diabetes,
-        rows=442,
-        columns=10,
-        task="regression",
-        recipe="10 features and the target standardised",
-        licence=LICENCE,
-        citation="Efron, Hastie, Johnstone and Tibshirani (2004), Least angle regression, Ann. Statist. 32(2)",
-    ),
-    *(
-        DatasetSpec(
-            name=f"conditioned-{kappa}",
-            title=f"linear model, condition number {kappa}",
-            prepare=conditioned(kappa),
-            rows=SHAPE[0],
-            columns=SHAPE[1],
-            task="regression",
-            recipe=f"rows N(0, Σ), Σ of condition number {kappa} and trace d; y linear with noise, standardised",
-        )
-        for kappa in CONDITIONS
-    ),
-]
+BUNDLED_SPECS = described({
+    "breast-cancer": breast_cancer, "digits": digits, "diabetes": diabetes,
+    **{f"conditioned-{kappa}": conditioned(kappa) for kappa in CONDITIONS},
+})  # fmt: skip
 
 SPECS = [*GENERATED_SPECS, *BUNDLED_SPECS]

@@ -4,15 +4,17 @@ All rows are divided by max(1, ‖x‖₂), the authors' clipping at L = 1. They
 that is told nothing of the data can choose.
 """
 
+from dataclasses import replace
+
 import numpy as np
 from dpbench.datasets.recipes import clip_rows
-from dpbench.datasets.sets.census import ADULT_COMMON, prepare_by_maxima
+from dpbench.datasets.sets import census
 from dpbench.datasets.spec import DatasetSpec
 
 
 def adult(raw):
     """As second_order's, which loads this preparation, without its column of ones: that tells the rows' own lengths."""
-    X, y = prepare_by_maxima(raw)
+    X, y = census.prepare_by_maxima(raw)
     return clip_rows(X[:, 1:] / X[:, :1]), y
 
 
@@ -33,16 +35,14 @@ def _drawn(**given):
     return clip_rows(X), np.where(y == 1, 1.0, -1.0)
 
 
-ADULT = DatasetSpec(
+ADULT = replace(
+    next(spec for spec in census.SPECS if spec.name == "adult-max"),
     name="iyengar-adult",
     title="UCI Adult as Iyengar et al. (2019) prepare it",
     prepare=adult,
-    rows=45220,
     columns=104,
-    classes={-1: 34014, 1: 11206},
     recipe='rows with "?" dropped, and the last row left of each file; 8 categorical columns one-hot (98), 6 numeric '
     "divided by their maxima; rows divided by max(1, ‖x‖₂)",
-    **ADULT_COMMON,
 )
 DRAWN = "scikit-learn's make_classification by the released settings and seed; rows divided by max(1, ‖x‖₂)"
 LOW, HIGH = (
