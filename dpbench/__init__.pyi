@@ -19,7 +19,6 @@ from .experiments.rows import status as status
 from .experiments.running import Runs as Runs
 from .experiments.running import run_algorithm as run_algorithm
 from .experiments.running import run_experiment as run_experiment
-from .leaderboard.versions import board_versions as board_versions
 from .own.card import card as card
 from .own.estimators import PrivateClassifier as PrivateClassifier
 from .own.estimators import PrivateRegressor as PrivateRegressor

@@ -110,8 +110,6 @@ def texts(context: Context) -> Iterator[tuple[str, str]]:
     lines = [str([name, *(plain(value) for key, value in vars(one).items() if key != "place")])
              for name, one in ((one.name, one) for one in cells)]  # fmt: skip
     yield "cells", "\n".join(lines)
-    for page in context.experiment.pages(context):
-        yield f"page {page.name}", str([page.title, page.lead, *map(str, page.sections)])
 
 
 def errata(experiment: Experiment) -> Iterator[tuple[str, str]]:

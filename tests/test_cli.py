@@ -388,7 +388,6 @@ CALLS = {
     "reproduce": ([], set()),
     "board merge": ([dpbench.merge], set()),
     "board secret": ([dpbench.board_secret], set()),
-    "board versions": ([dpbench.board_versions], set()),
     "audit": ([dpbench.audit, dpbench.audit_releases], {"mechanisms"}),
 }
 LISTENERS = {"progress", "notify", "reading", "estimated"}

@@ -29,7 +29,7 @@ RERUN = flag("--rerun", help="Run it again in a sandbox; only then it gets a pla
 
 @click.group("board")
 def board() -> None:
-    """Keep a leaderboard: submissions, private problems for re-runs, versions.
+    """Keep a leaderboard: submissions, and private problems for re-runs.
 
     \b
     dpbench board merge averaged-gd.dpbench.zip --rerun
@@ -53,17 +53,6 @@ def secret(seed: str | None, profile: str) -> None:
     copies = dpbench.board_secret(seed, profile=profile)
     say(f"{seed}: keep it secret; {len(copies)} private copies of the problems whose data are fetched")
     click.echo(copies.to_string(index=False))
-
-
-@board.command("versions")
-@PROFILE
-@RESULTS
-def versions(**given: Any) -> None:
-    """List the frozen versions, and say which of them the rows belong to."""
-    table, told = dpbench.board_versions(**given)
-    if len(table):
-        click.echo(table.to_string(index=False))
-    click.echo(told)
 
 
 @board.command("merge")

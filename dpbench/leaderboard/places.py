@@ -203,19 +203,6 @@ def simultaneous(values: np.ndarray, level: float = LEVEL) -> np.ndarray:
     return float(t.ppf((1 + level ** (1 / several)) / 2, count - 1)) * errors
 
 
-def duels(scores: pd.DataFrame) -> pd.DataFrame:
-    """(methods × methods): the share of families on which the row's score is the lower; ties count half."""
-    values = scores.to_numpy()
-    shares = np.full((values.shape[1],) * 2, np.nan)
-    for i in range(values.shape[1]):
-        both = ~np.isnan(values) & ~np.isnan(values[:, [i]])
-        wins = np.where(both, (values[:, [i]] < values) + 0.5 * (values[:, [i]] == values), 0.0)
-        # 0/0 where two methods share no family: no duel is not a lost one.
-        with np.errstate(invalid="ignore"):
-            shares[i] = wins.sum(axis=0) / both.sum(axis=0)
-    return pd.DataFrame(shares, index=scores.columns, columns=scores.columns)
-
-
 class Price(NamedTuple):
     """What another way to settings costs: the ratio of mean excess losses to the rule's, over shared cells."""
 

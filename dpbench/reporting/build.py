@@ -107,8 +107,7 @@ def _drawn(
         entries.append(_save(context, one, folder))
         gaps = f"  ({counted(len(entries[-1]['gaps']), 'gap')})" if entries[-1]["gaps"] else ""
         lines.append(f"{folder / one.name}.*  {entries[-1]['title']}{gaps}")
-    # Only a whole build knows all of an experiment's pages; of one artefact they stay.
-    manifest.update(folder, context, entries, None if artefact else list(experiment.pages(context)))
+    manifest.update(folder, context, entries)
     if latex:
         lines.append(f"{' and '.join(map(str, section.write(folder)))}  {experiment.title}, to \\input")
     return lines, folder.parent

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from dpbench.errors import counted
 from dpbench.reporting import glossary, manifest, matrix
-from dpbench.reporting.html import articles, breakable, folding, image, join, link, table, tag
+from dpbench.reporting.html import breakable, folding, image, join, link, table, tag
 
 LINES = 3  # of gaps: more are folded
 CLAIMS = (
@@ -68,20 +68,6 @@ def _unfolded(one: dict[str, Any], names: list[str]) -> list[str]:
     shows = {record["shows"] for record in manifest.records(one, manifest.SCORECARD)}
     drawn = [name for name in names if name not in manifest.JUDGED]
     return [name for name in drawn if name in shows or not shows][:UNFOLDED]
-
-
-def further(one: dict[str, Any], short: str) -> Markup:
-    """The main part of a page of the experiment's own. one: of its manifest; short: what the experiment is called."""
-    sections = [
-        (
-            f"part{i}",
-            part["heading"],
-            tag("pre", part["text"]) if "text" in part else table(part["columns"], part["rows"]),
-        )
-        for i, part in enumerate(one["sections"])
-    ]
-    back = tag("p", link("index.html", short))
-    return join([tag("h1", one["title"]), tag("p", one["lead"], cls="lead"), back, articles(sections)])
 
 
 def citation(one: dict[str, Any]) -> Markup:

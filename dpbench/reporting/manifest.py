@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dpbench import files, frames
 from dpbench.problems import catalogue
 from dpbench.reporting.scorecard import artefacts as judged
-from dpbench.study.output import Figure, Page, Table
+from dpbench.study.output import Figure, Table
 
 if TYPE_CHECKING:
     from dpbench.study.context import Context
@@ -44,30 +44,15 @@ def _plain(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{name: None if value != value else value for name, value in one.items()} for one in records]
 
 
-def update(folder: Path, context: Context, entries: list[dict[str, Any]], pages: list[Page] | None = None) -> None:
-    """Put `entries` into the folder's manifest, in the experiment's order; those of artefacts not built now stay.
-
-    pages: all of them; None leaves those that are there.
-    """
+def update(folder: Path, context: Context, entries: list[dict[str, Any]]) -> None:
+    """Put `entries` into the folder's manifest, in the experiment's order; those of artefacts not built now stay."""
     path = folder / FILE
     before = read(path) if path.exists() else {"artefacts": []}
     known = {one["name"]: one for one in before["artefacts"]}
     known |= {one["name"]: one for one in entries}
     order = [one.name for one in (*context.experiment.artefacts, *judged(context.experiment))]
     manifest = about(context) | {"artefacts": [known[name] for name in order if name in known]}
-    if further := before.get("pages", []) if pages is None else [_page(one) for one in pages]:
-        manifest["pages"] = further
     files.write(path, json.dumps(manifest, indent=1, ensure_ascii=False) + "\n")
-
-
-def _page(one: Page) -> dict[str, Any]:
-    sections = [
-        {"heading": heading, "text": told}
-        if isinstance(told, str)
-        else {"heading": heading, "columns": [*told.columns], "rows": told.to_numpy().tolist()}
-        for heading, told in one.sections
-    ]
-    return {"name": one.name, "title": one.title, "lead": one.lead, "sections": sections}
 
 
 def records(manifest: dict[str, Any], name: str) -> list[dict[str, Any]]:

@@ -58,10 +58,6 @@ def write(folder: Path, results: Path) -> Path:
         title = f"{one.get('short', name)} – {SITE}"
         here = f"{name}/index.html"
         files.write(folder / name / "index.html", page(title, nav, body, root="../", here=here))
-        for further in one.get("pages", []):
-            title = f"{further['title']} – {SITE}"
-            body = experiment_page.further(further, one["short"])
-            files.write(folder / name / f"{further['name']}.html", page(title, nav, body, root="../", here=here))
     errata = page(f"{errata_pages.TITLE} – {SITE}", nav, errata_pages.body(), here="errata.html")
     files.write(folder / "errata.html", errata)
     privacy = page(f"{privacy_page.TITLE} – {SITE}", nav, privacy_page.body(), here="privacy.html")

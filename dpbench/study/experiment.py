@@ -16,7 +16,6 @@ from dpbench.errors import UserError, nearest
 from dpbench.files import read_toml
 from dpbench.study.declare import Artefact, Claim, Erratum, declared
 from dpbench.study.grid import Grid, GridEntry, load_grid, serving
-from dpbench.study.output import Page
 from dpbench.study.verdict import BOTH
 from dpbench.study.verdicts import Cell, Switch
 
@@ -35,7 +34,6 @@ class Experiment:
     that its pages use, for a reader who has not read it.
     alone: under which settings a claim's only verdict is: BOTH where the paper's own setting keeps its ε, else PROVEN.
     expand: what a block of the grid's file stands for under a profile: itself.
-    pages: `pages(context)` yields further `study.output.Page`s of the report.
     """
 
     name: str
@@ -50,7 +48,6 @@ class Experiment:
     about: str = ""
     alone: str = BOTH
     expand: Callable[[GridEntry, str], list[GridEntry]] = lambda block, profile: [block]
-    pages: Callable[[Any], Iterable[Page]] = lambda context: ()
 
     @cached_property
     def links(self) -> tuple[tuple[str, str], ...]:

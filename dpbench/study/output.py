@@ -48,16 +48,6 @@ class _Files:
         return [folder / file.name for file in written]
 
 
-@dataclass(frozen=True)
-class Page:
-    """A page beside the figures, `NAME.html`: a sentence, and sections of preformatted text or a table of strings."""
-
-    name: str
-    title: str
-    lead: str
-    sections: list[tuple[str, str | pd.DataFrame]]
-
-
 @dataclass
 class Figure(_Files):
     """A drawn figure and the data it draws.

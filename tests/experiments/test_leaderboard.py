@@ -1,6 +1,5 @@
 """The leaderboard's artefacts from a few real runs, and from made-up boards."""
 
-import json
 import math
 
 import numpy as np
@@ -9,9 +8,8 @@ import pytest
 
 import dpbench
 from dpbench import experiments
-from dpbench.experiments.leaderboard import board, method_pages, other_scores, tables
-from dpbench.leaderboard import places, tracks, versions
-from dpbench.leaderboard.nulls import nulls
+from dpbench.experiments.leaderboard import board, held_out, tables
+from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.places import AUTO, NOTHING
 from dpbench.problems import build
 from dpbench.problems.scores import held_out_scores
@@ -24,8 +22,7 @@ from dpbench.study.style import figure_style
 from tests.batches import write
 
 BOARD = experiments.get("leaderboard")
-DRAWN = ("answers", "places", "heat_mid", "cost", "duels", "price", "problems", "fits", "submitted",
-         "regret", "held_out", "history")  # fmt: skip
+DRAWN = ("answers", "places", "heat_mid", "cost", "price", "problems", "fits", "submitted", "held_out")
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +54,7 @@ def test_artefacts_render_and_without_rows_name_the_command(context, name, tmp_p
         empty = one.render(Context(BOARD, "quick", Store(tmp_path, "quick", "leaderboard")))
         empty.save(tmp_path / f"{name}-empty", one.title)
     assert not output.gaps or name == "cost"
-    assert empty.gaps or name in ("problems", "fits", "submitted", "history")
+    assert empty.gaps or name in ("problems", "fits", "submitted")
     assert all("dpbench run --experiment leaderboard/" in line for line in empty.gaps)
 
 
@@ -149,71 +146,18 @@ def test_compaction_keeps_the_rows_of_what_waits_for_tuning(tmp_path):
     assert set(store.runs()["key"]) == {"tuned"}
 
 
-def test_regret_is_against_the_best_that_other_seeds_have_chosen(context):
-    """By hand, of one cell: the best of even seeds scored on the odd ones, and the other way round."""
-    found, losses = board.board(context), places.losses(context.rows("places"))
-    table = other_scores.regrets(found, losses)
-    problem, one = "gen-tiny", losses[losses["problem"].eq("gen-tiny")]
-    expected = []
-    for fold in (0, 1):
-        mean = [one[one["seed"] % 2 == side].groupby("algorithm")["loss"].mean() for side in (fold, 1 - fold)]
-        best, null = mean[0].idxmin(), nulls()[problem]
-        best_score = min(0.0, places.score(mean[1][best], null)) if mean[0][best] < null else 0.0
-        expected.append(places.score(mean[1]["dp-cd"], null) - (best_score if mean[0][best] < null else 0.0))
-    assert table.query("problem == @problem and algorithm == 'dp-cd'")["score"].item() == pytest.approx(
-        sum(expected) / 2
-    )
-    assert {NOTHING, AUTO} <= set(table["algorithm"])
-
-
 def test_held_out_rows_score_by_log_loss_against_that_of_nothing(context):
     """By another route: w = 0 has ln 2; a run's score is of its loss on the rows apart alone."""
     rows = context.rows("held_out")
     assert set(rows["problem"]) == {"gen-tiny-apart"}
     assert rows["held_loss"].between(0.2, 2.0).all()
-    table = other_scores.scores(rows, {"gen-tiny-apart": "dp-cd"}).set_index("algorithm")["score"]
+    table = held_out.scores(rows, {"gen-tiny-apart": "dp-cd"}).set_index("algorithm")["score"]
     mean = rows[rows["algorithm"].eq("dp-cd")]["held_loss"].mean()
     assert table["dp-cd"] == table[AUTO] == pytest.approx(math.log10(mean / math.log(2)))
     assert table[NOTHING] == 0.0
     broken = rows.assign(status=["failed" if i == 0 else s for i, s in enumerate(rows["status"])])
     name = rows["algorithm"].iloc[0]
-    assert other_scores.scores(broken, {}).set_index("algorithm").loc[name, "score"] == places.CLIP
+    assert held_out.scores(broken, {}).set_index("algorithm").loc[name, "score"] == places.CLIP
     problem = build("gen-tiny-apart")
     found = held_out_scores(problem.loss, *problem.held_out, np.zeros((1, 5)), np.zeros(5), 0.0)
-    assert found["held_loss"][0] == pytest.approx(other_scores.NULL)
-
-
-def test_a_version_is_its_rows_whatever_the_parts_and_names_what_differs(context, tmp_path):
-    store = Store(tmp_path, "quick", "leaderboard")
-    rows = context.runs.to_dict("records")
-    write(store, [{k: v for k, v in row.items() if v == v or isinstance(v, list)} for row in rows[:7]], [])
-    write(store, [{k: v for k, v in row.items() if v == v or isinstance(v, list)} for row in rows[7:]], [])
-    here = Context(BOARD, "quick", store)
-    assert "No version" in board.version(here)
-    now = versions.rows_of(store)
-    places_of = {"1": [{"method": "dp-cd", "place": 2, "score": 0.1, "families": 3}]}
-    frozen = {"name": "1", "frozen": "2026-01-01", "code_version": "", "rows": len(now), "digest": versions.digest(now)}
-    frozen |= {"parts": [], "submissions": [], "problems": 3, "families": 3, "places": places_of}
-    (store.folder / versions.FOLDER).mkdir()
-    (store.folder / versions.FOLDER / "1.json").write_text(json.dumps(frozen))
-    assert versions.version_sentence(store).startswith("Version 1, frozen ")
-    store.compact()
-    assert versions.version_sentence(store).startswith("Version 1, frozen ")
-    listed, told = dpbench.board_versions(profile="quick", results=tmp_path)
-    assert list(listed["version"]) == ["1"]
-    shown, _ = tables.history(Context(BOARD, "quick", store))
-    assert "2" in shown.frame.set_index("method").loc["DP-CD"].tolist()
-    changed = dict(rows[0], excess=9.0, key=rows[0]["key"])
-    write(store, [{k: v for k, v in changed.items() if v == v or isinstance(v, list)}], [])
-    assert versions.version_sentence(store).startswith(f"Not frozen: {len(rows)} rows")
-    assert told.startswith("Version 1")
-
-
-def test_every_method_has_a_page(context):
-    found = {page.name: page for page in method_pages.pages(context)}
-    assert "method-dp-cd" in found
-    assert "method-auto" not in found
-    headings = [heading for heading, _ in found["method-dp-cd"].sections]
-    for word in ("What it is", "Its privacy", "public rule", "Where it wins"):
-        assert any(word in heading for heading in headings), word
-    assert "place" in found["method-dp-cd"].lead
+    assert found["held_loss"][0] == pytest.approx(held_out.NULL)

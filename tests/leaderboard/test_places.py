@@ -178,15 +178,6 @@ def test_one_family_says_nothing_and_equal_scores_leave_no_width():
     assert places.simultaneous(np.ones((5, 2))).tolist() == [0.0, 0.0]
 
 
-def test_duels_count_families_and_halve_ties():
-    scored = table(
-        a={p: [0.1] for p in PROBLEMS}, b={p: [v] for p, v in zip(PROBLEMS, (1, 1, 0.01, 0.1, 1), strict=True)}
-    )
-    found = places.duels(places.by_family(scored, {}))
-    assert found.loc["a", "b"] == pytest.approx(3.5 / 5)
-    assert found.loc["a", "b"] + found.loc["b", "a"] == 1
-
-
 def test_the_price_of_tuning_is_by_shared_cells_alone():
     rule = places.means(places.losses(rows(a={"a": [1.0], "b": [1.0], "c": [1.0]}, b={"c": [1.0]})))
     other = places.means(places.losses(rows(a={"a": [2.0], "b": [8.0], "d": [1e-9]}, c={"a": [1e-9]})))

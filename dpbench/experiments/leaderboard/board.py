@@ -13,7 +13,6 @@ from dpbench.algorithms.base import make_settings
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.submitted import Submitted, submissions
-from dpbench.leaderboard.versions import version_sentence
 from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.grid import GridEntry
@@ -143,12 +142,6 @@ def _timed(context: Context) -> dict[str, dict[str, float]]:
         name, problem = map(str, cast(tuple[str, str], at))
         seconds.setdefault(name, {})[problem] = float(value)
     return seconds
-
-
-@memoised
-def version(context: Context) -> str:
-    """Which version the rows are, in a sentence."""
-    return version_sentence(context.store)
 
 
 def marked(manifest: dict[str, object]) -> str:

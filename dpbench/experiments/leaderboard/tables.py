@@ -1,4 +1,4 @@
-"""The tables of the leaderboard: what to use, places, head-to-heads, the price of tuning, who is in it."""
+"""The tables of the leaderboard: what to use, places, the price of tuning, who is in it."""
 
 from __future__ import annotations
 
@@ -8,17 +8,14 @@ from typing import Any
 
 import pandas as pd
 
-from dpbench.experiments.leaderboard.board import PAPER, Board, WithWords, board, marked, track_means, version
+from dpbench.experiments.leaderboard.board import PAPER, Board, WithWords, board, marked, track_means
 from dpbench.leaderboard import entrants, headline, places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, NOTHING, Placement, two
 from dpbench.leaderboard.submitted import submissions
-from dpbench.leaderboard.versions import epsilons_of, spelled, versions
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table
 from dpbench.study.style import look, problem_title
-
-FIRST = 8  # methods of the head-to-heads, beside w = 0 and the default
 
 
 @PAPER.artefact("answers")
@@ -33,8 +30,7 @@ def answers(context: Context) -> WithWords:
         title = f"{kind or 'all'} ({_families(min(counts), max(counts))})"
         lines.append([title, *(answer(ones, ranked.label) for ones in lined.values())])
     columns = ["problems", *(f"at ε = {e:g}" for e in ranked.epsilons)]
-    words = {"unscored": unscored(ranked), "version": version(context)}
-    return _table(context, "answers", lines, columns, pd.DataFrame(data)), words
+    return _table(context, "answers", lines, columns, pd.DataFrame(data)), {"unscored": unscored(ranked)}
 
 
 def _table(
@@ -154,22 +150,6 @@ def _against(one: headline.Against) -> str:
     return f"{two(one.difference)} [{two(one.low)}, {two(one.high)}] on {one.families}: {one.words}"
 
 
-@PAPER.artefact("duels")
-def duels(context: Context) -> WithWords:
-    """The share of families on which the row's method has a lower score than the column's, at ε = 1 or the only ε."""
-    ranked = board(context)
-    epsilon = 1.0 if 1.0 in ranked.epsilons else next(iter(ranked.epsilons), 1.0)
-    matrix = ranked.matrix(epsilon)
-    named = [n for n in (NOTHING, AUTO) if n in matrix]
-    order = [one.algorithm for one in places.placements(matrix, ranked.unpaid) if one.algorithm not in named][:FIRST]
-    table = places.duels(matrix[[*order, *named]])
-    labels = [ranked.label(name) for name in table.index]
-    cells = [["–" if i == j else f"{x:.2f}" for j, x in enumerate(row)] for i, row in enumerate(table.to_numpy())]
-    lines = [[label, *row] for label, row in zip(labels, cells, strict=True)]
-    made = _table(context, "duels", lines, ["beats", *labels], table.reset_index())
-    return made, {"families": len(matrix), "epsilon": epsilon}
-
-
 TUNED = {
     "private": "tuned within ε: three values around the rule",
     "nearby": "the best of three values around the rule (free here, not private)",
@@ -251,30 +231,6 @@ def submitted(context: Context) -> WithWords:
     header = ["method", "standing", "rows", "planned ε", "author", "licence", "code", "dpbench", "made on",
               "its audit: bound of claim", "archive"]  # fmt: skip
     return Table(pd.DataFrame(lines, columns=header), ""), {"none": "" if lines else " None so far."}
-
-
-@PAPER.artefact("history")
-def history(context: Context) -> WithWords:
-    """A row per method, a column per version and ε: the place, – for none, empty where it was not there."""
-    boards, label = versions(context.store), board(context).label
-    at = [(one, epsilon) for one in boards for epsilon in epsilons_of(boards) if epsilon in one.places]
-    newest = (line.method for one in reversed(boards) for e in epsilons_of(boards) for line in one.places.get(e, []))
-    order = {name: i for i, name in enumerate(dict.fromkeys(newest))}
-    records: list[dict[str, Any]] = [
-        {"version": one.name, "epsilon": e, "algorithm": line.method, "place": line.place, "score": line.score}
-        for one, e in at
-        for line in one.places[e]
-    ]
-    lines = [[label(name), *(spelled(one.place(name, epsilon)) for one, epsilon in at)] for name in order]
-    columns = ["method", *(f"{one.name}, ε = {epsilon}" for one, epsilon in at)]
-    frozen = "; ".join(
-        f"{one.name}: {one.frozen}, {one.problems} problems in {one.families} families, {one.rows:,} rows, sha256 "
-        f"{one.digest[:12]}{f', {one.notes}' if one.notes else ''}"
-        for one in boards
-    )
-    records.sort(key=lambda one: order[one["algorithm"]])
-    words = {"version": version(context), "frozen": f" Versions: {frozen}." if frozen else ""}
-    return Table(pd.DataFrame(lines, columns=columns), "", pd.DataFrame(records)), words
 
 
 def unscored(ranked: Board) -> str:
