@@ -26,7 +26,7 @@ from dpbench.own import row_bound as row_bounds
 from dpbench.own import window as windows
 from dpbench.privacy.budget import Budget, share
 from dpbench.privacy.check import compose
-from dpbench.privacy.ledger import Composition, CountedRelease, describe
+from dpbench.privacy.ledger import Composition, CountedRelease
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, losses
 from dpbench.run.bind import bind, budget_of
@@ -156,7 +156,7 @@ class FitPlan:
 
 def line(entry: CountedRelease) -> str:
     """A release in words."""
-    return f"{entry.count} × {entry.label}: {describe(entry.release)}"
+    return f"{entry.count} × {entry.label}: {entry.release}"
 
 
 class OneModel(NamedTuple):

@@ -20,7 +20,7 @@ import msgspec
 from dpbench import files
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.check import at_most
-from dpbench.privacy.ledger import Composition, CountedRelease, Relation, describe
+from dpbench.privacy.ledger import Composition, CountedRelease, Relation
 from dpbench.privacy.plain import plain, release_of
 from dpbench.privacy.verify import spent
 
@@ -86,7 +86,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
             f"Counts as public: {', '.join(self.public)}" + f" (n = {self.rows:,})",
             "Releases, and the noise of each:",
         ]
-        shown += [f"  {entry.count} × {entry.label}: {describe(entry.release)}" for entry in self.composition]
+        shown += [f"  {entry.count} × {entry.label}: {entry.release}" for entry in self.composition]
         shown += [f"Charged to a data budget: {self.charge}"] * bool(self.charge)
         shown.append("Libraries: " + ", ".join(f"{name} {version}" for name, version in self.versions.items()))
         return [*shown, AS_STATED]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -36,10 +36,20 @@ class Relation(str, Enum):
         return 2 if self is Relation.REPLACE_ONE else 1
 
 
-class _Positive:
-    """Refuses numbers that are not positive and finite, of the fields named."""
+@dataclass(frozen=True)
+class Release:
+    """What one mechanism gave. words: a format of its fields, which `str` fills.
 
+    positive: the fields that have to be positive and finite; PrivacyError where one is not. powers: of the fields that
+    follow its noise, the power of a factor on the noise that they are multiplied by; none where it is no one number.
+    """
+
+    words: ClassVar[str]
     positive: ClassVar[tuple[str, ...]] = ("noise_multiplier",)
+    powers: ClassVar[Mapping[str, int]] = {"noise_multiplier": 1}
+
+    def __str__(self) -> str:
+        return self.words.format(**vars(self))
 
     def __post_init__(self) -> None:
         for name in self.positive:
@@ -48,41 +58,54 @@ class _Positive:
                 raise PrivacyError(f"{type(self).__name__}: {name} must be positive and finite, got {value}")
 
 
-class Sampled:
-    """Base of a `release` computed on a sample of the rows, in which a row is with probability `rate`."""
+class Sampled(Release):
+    """Base of a `release` computed on a sample of the rows, in which a row is with probability `rate`.
+
+    relation: the one of the amplification's theorem; none holds for both.
+    """
 
     release: Gaussian | Laplace
+    rate: float
+    relation: Relation
+
+    def __post_init__(self) -> None:
+        if not 0 < self.rate <= 1:
+            raise PrivacyError(f"{type(self).__name__}: rate must be in (0, 1], got {self.rate}")
 
 
 @dataclass(frozen=True)
-class Gaussian(_Positive):
+class Gaussian(Release):
     """Gaussian mechanism; `noise_multiplier` = standard deviation per coordinate / ℓ₂ sensitivity."""
 
+    words = "Gaussian, noise multiplier {noise_multiplier:g}"
     noise_multiplier: float
 
 
 @dataclass(frozen=True)
-class Laplace(_Positive):
+class Laplace(Release):
     """Laplace mechanism; `noise_multiplier` = scale b per coordinate / ℓ₁ sensitivity, hence 1/noise_multiplier-DP."""
 
+    words = "Laplace, noise multiplier {noise_multiplier:g}"
     noise_multiplier: float
 
 
 @dataclass(frozen=True)
-class Radial(_Positive):
+class Radial(Release):
     """Noise of density ∝ exp(-‖b‖₂/s); `noise_multiplier` = s / ℓ₂ sensitivity, hence 1/noise_multiplier-DP."""
 
+    words = "radial noise, noise multiplier {noise_multiplier:g}"
     noise_multiplier: float
 
 
 @dataclass(frozen=True)
-class RadialPerturbation(_Positive):
+class RadialPerturbation(Release):
     """Objective perturbation by a linear term b of density ∝ exp(-‖b‖₂/s), at δ = 0.
 
     `noise_multiplier` = s / ℓ₂ sensitivity of the objective's gradient; `curvature` = β/Λ, as of
     `LogisticPerturbation`. logistic: whether gradient and Jacobian may be bounded together, as of that loss.
     """
 
+    words = "objective perturbation by radial noise, noise multiplier {noise_multiplier:g}, β/Λ = {curvature:.3g}"
     noise_multiplier: float
     curvature: float
     relation: Relation
@@ -91,32 +114,35 @@ class RadialPerturbation(_Positive):
 
 
 @dataclass(frozen=True)
-class PureDP(_Positive):
+class PureDP(Release):
     """Any ε-DP mechanism, known by its ε alone (report noisy max, sparse vector)."""
 
+    words, powers = "{epsilon:g}-DP selection", {"epsilon": -1}
     epsilon: float
     positive = ("epsilon",)
 
 
 @dataclass(frozen=True)
-class BoundedRange(_Positive):
+class BoundedRange(Release):
     """A mechanism whose privacy loss lies in an interval of length ε for each pair of neighbours, as the exponential
     mechanism's does (Dong, Durfee and Rogers 2020): ε-DP, and ε²/8-zCDP."""
 
+    words, powers = "exponential mechanism, range {epsilon:g}", {"epsilon": -1}
     epsilon: float
     positive = ("epsilon",)
 
 
 @dataclass(frozen=True)
-class ZCDP(_Positive):
+class ZCDP(Release):
     """Any ρ-zCDP mechanism, known by its ρ alone."""
 
+    words, powers = "{rho:g}-zCDP mechanism", {"rho": -2}
     rho: float
     positive = ("rho",)
 
 
 @dataclass(frozen=True)
-class ObjectivePerturbation(_Positive):
+class ObjectivePerturbation(Release):
     """The minimiser of a strongly convex objective of a linear model plus a random linear term <b, w>.
 
     `noise_multiplier` = standard deviation of b per coordinate / ℓ₂ sensitivity of the objective's gradient;
@@ -125,6 +151,7 @@ class ObjectivePerturbation(_Positive):
     see `dpbench.privacy.verify`.
     """
 
+    words, powers = "objective perturbation, noise multiplier {noise_multiplier:g}, at δ = {delta:.3g}", {}
     noise_multiplier: float
     jacobian: float
     delta: float
@@ -132,13 +159,14 @@ class ObjectivePerturbation(_Positive):
 
 
 @dataclass(frozen=True)
-class LogisticPerturbation(_Positive):
+class LogisticPerturbation(Release):
     """Objective perturbation of the logistic loss, gradient and Hessian bounded together.
 
     `noise_multiplier` = standard deviation of b per coordinate / ℓ₂ sensitivity of the objective's gradient, on sums
     2L₀ under replace-one and L₀ under add/remove; `curvature` = β/Λ, the largest ℓ''‖x‖² over the ridge, both on sums.
     """
 
+    words = "objective perturbation, noise multiplier {noise_multiplier:g}, β/Λ = {curvature:.3g}"
     noise_multiplier: float
     curvature: float
     relation: Relation = Relation.REPLACE_ONE
@@ -151,12 +179,13 @@ class ConvexPerturbation(LogisticPerturbation):
 
 
 @dataclass(frozen=True)
-class LastIterate(_Positive):
+class LastIterate(Release):
     """The last of `steps` noisy gradient steps that each contract by `contraction`; the others are hidden.
 
     `noise_multiplier` = standard deviation per coordinate and step / ℓ₂ sensitivity of the gradient.
     """
 
+    words = "last of {steps} iterates, noise multiplier {noise_multiplier:g}, contraction {contraction:.6g}"
     noise_multiplier: float
     steps: int
     contraction: float
@@ -164,19 +193,16 @@ class LastIterate(_Positive):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.steps < 1 or not 0 <= self.contraction < 1:
-            raise PrivacyError(f"LastIterate: needs steps >= 1 and a contraction in [0, 1), got {self}")
+            raise PrivacyError(f"LastIterate: needs steps >= 1 and a contraction in [0, 1), got {self!r}")
 
 
 @dataclass(frozen=True)
 class Poisson(Sampled):
     """`release` computed on a Poisson sample: each row is in it independently with probability `rate`."""
 
+    words, relation = "{release}, on a Poisson sample of rate {rate:g}", Relation.ADD_REMOVE
     rate: float
     release: Gaussian
-
-    def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1:
-            raise PrivacyError(f"Poisson: rate must be in (0, 1], got {self.rate}")
 
 
 @dataclass(frozen=True)
@@ -187,18 +213,16 @@ class PoissonReplaced(Sampled):
     it is: a bound on the difference of two rows alone does not do.
     """
 
+    words, relation = "{release}, on a Poisson sample of rate {rate:g}", Relation.REPLACE_ONE
     rate: float
     release: Gaussian
-
-    def __post_init__(self) -> None:
-        if not 0 < self.rate <= 1:
-            raise PrivacyError(f"PoissonReplaced: rate must be in (0, 1], got {self.rate}")
 
 
 @dataclass(frozen=True)
 class WithoutReplacement(Sampled):
     """`release` computed on a uniformly random subset of `m` of the `n` rows."""
 
+    words, relation = "{release}, on {m} of {n} rows without replacement", Relation.REPLACE_ONE
     n: int
     m: int
     release: Gaussian | Laplace
@@ -208,13 +232,13 @@ class WithoutReplacement(Sampled):
             raise PrivacyError(f"WithoutReplacement: m must be in 1..{self.n}, got {self.m}")
 
     @property
-    def rate(self) -> float:
+    def rate(self) -> float:  # type: ignore[override]  # a field of the others
         """m/n."""
         return self.m / self.n
 
 
 @dataclass(frozen=True)
-class BestOfRuns:
+class BestOfRuns(Release):
     """The best of K runs, by a score that is among what each run releases; K is random and never released.
 
     base: (release, count) of all that one run releases, the score included. law: of K, "poisson" (with no run at all,
@@ -230,41 +254,27 @@ class BestOfRuns:
 
     def __post_init__(self) -> None:
         if not self.base or self.law not in ("poisson", "geometric") or not 1 < self.mean < math.inf:
-            raise PrivacyError(f"BestOfRuns: needs releases, a law of K and a mean above 1, got {self}")
+            raise PrivacyError(f"BestOfRuns: needs releases, a law of K and a mean above 1, got {self!r}")
+
+    def __str__(self) -> str:
+        runs = "; ".join(f"{count} of {each}" for each, count in self.base)
+        return f"best of a random number of runs ({self.law}, mean {self.mean:g}) of: {runs}"
 
 
 @dataclass(frozen=True)
-class DrawAfterTest(_Positive):
+class DrawAfterTest(Release):
     """A draw of density ∝ e^{`exponent`·depth} behind a noisy test of `test`-DP: see `dpbench.privacy.tukey`.
 
     failure: the probability of a draw where it might tell anything; leak: the mass that a neighbour may lack.
     """
 
+    words = "{test:g}-DP test at δ = {failure:.3g}, and a draw by depth, exponent {exponent:g}, leak {leak:.3g}"
+    powers: ClassVar = {"test": -1, "exponent": -1}
     test: float
     exponent: float
     failure: float
     leak: float
     positive = ("test", "exponent", "failure", "leak")
-
-
-Release: TypeAlias = (
-    Gaussian
-    | Laplace
-    | Radial
-    | RadialPerturbation
-    | PureDP
-    | BoundedRange
-    | ZCDP
-    | ObjectivePerturbation
-    | LogisticPerturbation
-    | ConvexPerturbation
-    | LastIterate
-    | Poisson
-    | PoissonReplaced
-    | WithoutReplacement
-    | BestOfRuns
-    | DrawAfterTest
-)
 
 
 class CountedRelease(NamedTuple):
@@ -289,14 +299,9 @@ def counted(composition: Composition) -> Counts:
 
 def require(release: Release, relation: Relation) -> None:
     """PrivacyError unless `release` is accounted under `relation`: no amplification theorem holds for both."""
-    of_samples = {
-        Poisson: Relation.ADD_REMOVE,
-        PoissonReplaced: Relation.REPLACE_ONE,
-        WithoutReplacement: Relation.REPLACE_ONE,
-    }
-    needed = getattr(release, "relation", of_samples.get(type(release), relation))
+    needed = getattr(release, "relation", relation)
     if needed is not relation:
-        raise PrivacyError(f"{describe(release)}: accounted under {needed} neighbours only, the run's are {relation}")
+        raise PrivacyError(f"{release}: accounted under {needed} neighbours only, the run's are {relation}")
 
 
 def scaled(release: Release, factor: float) -> Release:
@@ -305,23 +310,17 @@ def scaled(release: Release, factor: float) -> Release:
     >>> scaled(Poisson(0.02, Gaussian(1.1)), 2.0)
     Poisson(rate=0.02, release=Gaussian(noise_multiplier=2.2))
     """
-    match release:
-        case Gaussian(z) | Laplace(z) | Radial(z) | LogisticPerturbation(z) | RadialPerturbation(z) | LastIterate(z):
-            return replace(release, noise_multiplier=z * factor)
-        case PureDP(epsilon):
-            return PureDP(epsilon / factor)
-        case BoundedRange(epsilon):
-            return BoundedRange(epsilon / factor)
-        case ZCDP(rho):
-            return ZCDP(rho / factor**2)
-        case DrawAfterTest(test, exponent):
-            return replace(release, test=test / factor, exponent=exponent / factor)
-        case BestOfRuns(base, law, mean):
-            return BestOfRuns(tuple((scaled(each, factor), count) for each, count in base), law, mean)
-        case Poisson() | PoissonReplaced() | WithoutReplacement():
-            inner: Any = scaled(release.release, factor)
-            return replace(release, release=inner)
-    raise PrivacyError(f"{describe(release)}: its noise is not one number to scale")
+    if isinstance(release, BestOfRuns):
+        return replace(release, base=tuple((scaled(each, factor), count) for each, count in release.base))
+    if isinstance(release, Sampled):
+        sampled: Any = release  # each kind of it is a dataclass
+        return replace(sampled, release=scaled(release.release, factor))  # type: ignore[no-any-return]
+    if not release.powers:
+        raise PrivacyError(f"{release}: its noise is not one number to scale")
+    fields = {name: (getattr(release, name), power) for name, power in release.powers.items()}
+    # Divided, not multiplied by an inverse, which would round twice.
+    changed = {name: v * factor**power if power > 0 else v / factor**-power for name, (v, power) in fields.items()}
+    return replace(release, **changed)
 
 
 class Drawn(NamedTuple):
@@ -427,7 +426,7 @@ class Ledger:
         """
         counts = self._released.of(i)
         return [
-            {"label": e.label, "release": describe(e.release), "count": counts.get((e.release, e.label), 0)}
+            {"label": e.label, "release": str(e.release), "count": counts.get((e.release, e.label), 0)}
             | {"planned": e.count}
             | (_drawn_words(self._drawn[e.release, e.label]) if (e.release, e.label) in self._drawn else {})
             for e in self.planned(i)
@@ -443,42 +442,3 @@ def _drawn_words(drawn: Drawn) -> dict[str, str]:
         "sensitivity": between(drawn.low / drawn.unit, drawn.high / drawn.unit),
         "noise": between(drawn.low, drawn.high),
     }
-
-
-def describe(release: Release) -> str:
-    """One release in words.
-
-    >>> describe(Poisson(0.02, Gaussian(1.1)))
-    'Gaussian, noise multiplier 1.1, on a Poisson sample of rate 0.02'
-    """
-    match release:
-        case Gaussian(z):
-            return f"Gaussian, noise multiplier {z:g}"
-        case Laplace(z):
-            return f"Laplace, noise multiplier {z:g}"
-        case Radial(z):
-            return f"radial noise, noise multiplier {z:g}"
-        case RadialPerturbation(z, curvature):
-            return f"objective perturbation by radial noise, noise multiplier {z:g}, β/Λ = {curvature:.3g}"
-        case PureDP(epsilon):
-            return f"{epsilon:g}-DP selection"
-        case BoundedRange(epsilon):
-            return f"exponential mechanism, range {epsilon:g}"
-        case ZCDP(rho):
-            return f"{rho:g}-zCDP mechanism"
-        case ObjectivePerturbation(z, _, delta):
-            return f"objective perturbation, noise multiplier {z:g}, at δ = {delta:.3g}"
-        case LogisticPerturbation(z, curvature):
-            return f"objective perturbation, noise multiplier {z:g}, β/Λ = {curvature:.3g}"
-        case LastIterate(z, steps, contraction):
-            return f"last of {steps} iterates, noise multiplier {z:g}, contraction {contraction:.6g}"
-        case Poisson(rate, inner) | PoissonReplaced(rate, inner):
-            return f"{describe(inner)}, on a Poisson sample of rate {rate:g}"
-        case BestOfRuns(base, law, mean):
-            runs = "; ".join(f"{count} of {describe(each)}" for each, count in base)
-            return f"best of a random number of runs ({law}, mean {mean:g}) of: {runs}"
-        case DrawAfterTest(test, exponent, failure, leak):
-            return f"{test:g}-DP test at δ = {failure:.3g}, and a draw by depth, exponent {exponent:g}, leak {leak:.3g}"
-        case WithoutReplacement(n, m, inner):
-            return f"{describe(inner)}, on {m} of {n} rows without replacement"
-    raise TypeError(f"not a release: {release!r}")

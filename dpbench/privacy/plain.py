@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, get_args
+from typing import Any
 
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import ledger
 from dpbench.privacy.ledger import Relation, Release
 
-KINDS: dict[str, type] = {kind.__name__: kind for kind in get_args(ledger.Release)}
+KINDS: dict[str, type] = {  # all but the bases
+    name: kind for name, kind in vars(ledger).items()
+    if isinstance(kind, type) and issubclass(kind, Release) and kind not in (Release, ledger.Sampled)
+}  # fmt: skip
 # What an archive may claim of one release, so that composing it is bounded: an honest one is far inside.
 WITHIN = {"int": (1, 10**8), "float": (1e-12, 1e12)}
 CLOSER = {"steps": (1, 10**5), "noise_multiplier": (1e-3, 1e9), "contraction": (0.0, 1.0), "mean": (1.0, 1e4)}

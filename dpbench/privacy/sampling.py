@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.correlated import Tree, node_std
 from dpbench.privacy.ledger import Gaussian, Relation
 from dpbench.privacy.noise import ISOMETRIC, LAPLACE, NORMAL, SYMMETRIC, Array, Noise, Releases, RoundsAhead, Scalars
+
+Kind = type[ledger.Gaussian | ledger.Laplace]
 
 
 class Sampler:
@@ -96,7 +99,8 @@ class Sampler:
             PrivacyError: where nothing was drawn since the last release.
         """
         noise = (ISOMETRIC if self._budget.least_sensitivities else SYMMETRIC) if symmetric else NORMAL
-        return self.release(value, ledger.Gaussian, noise, label, sensitivity, noise_multiplier, replaced)
+        how = {"sensitivity": sensitivity, "multiplier": noise_multiplier, "replaced": replaced}
+        return self.release(value, ledger.Gaussian, noise, label, **how)
 
     def rule(self, generator: np.random.Generator) -> Array:
         """One sample: sorted row indices."""
@@ -107,26 +111,10 @@ class Sampler:
         """The size of the smallest sample that is not empty."""
         return 1
 
-    def release(
-        self,
-        value: Array,
-        kind: type[ledger.Gaussian | ledger.Laplace],
-        noise: Noise,
-        label: str | None,
-        sensitivity: Scalars,
-        multiplier: Scalars,
-        replaced: Scalars | None = None,
-    ) -> Array:
+    def release(self, value: Array, kind: Kind, noise: Noise, label: str | None, **how: Any) -> Array:
+        """`Releases.release` on the last draw, once. how: its sensitivity, multiplier and replaced."""
         self._admit(label)
-        return self._releases.release(
-            value,
-            noise,
-            lambda z: self._event(kind(z)),
-            label or self.label,
-            sensitivity=sensitivity,
-            multiplier=multiplier,
-            replaced=replaced,
-        )
+        return self._releases.release(value, noise, lambda z: self._event(kind(z)), label or self.label, **how)
 
     def _admit(self, label: str | None) -> None:
         if not self._drawn:
@@ -171,22 +159,13 @@ class PoissonReplacedSampler(PoissonSampler):
     relation = Relation.REPLACE_ONE
     event = ledger.PoissonReplaced
 
-    def release(
-        self,
-        value: Array,
-        kind: type[ledger.Gaussian | ledger.Laplace],
-        noise: Noise,
-        label: str | None,
-        sensitivity: Scalars,
-        multiplier: Scalars,
-        replaced: Scalars | None = None,
-    ) -> Array:
-        if replaced is not None or self._releases.factor != 2:
+    def release(self, value: Array, kind: Kind, noise: Noise, label: str | None, **how: Any) -> Array:
+        if how.get("replaced") is not None or self._releases.factor != 2:
             raise PrivacyError(
                 f"{self.label}: the sensitivity of two rows says nothing of one against none; "
                 "draw samples of a fixed size"
             )
-        return super().release(value, kind, noise, label, sensitivity, multiplier)
+        return super().release(value, kind, noise, label, **how)
 
 
 class WithoutReplacementSampler(Sampler):
@@ -218,7 +197,7 @@ class WithoutReplacementSampler(Sampler):
     ) -> Array:
         """`Mechanisms.laplace` on the last draw; sensitivity: ℓ₁, of the value as a function of the m rows."""
         z = laplace_multiplier(sensitivity, epsilon, scale)
-        return self.release(value, ledger.Laplace, LAPLACE, label, sensitivity, z)
+        return self.release(value, ledger.Laplace, LAPLACE, label, sensitivity=sensitivity, multiplier=z)
 
     def one_row_steps(self, steps: int, d: int, *, noise_multiplier: float) -> tuple[Array, NoiseInBlocks]:
         """Rows (streams, steps), one drawn per step, and the noise of their (d,)-shaped releases; for m = 1.

@@ -17,7 +17,6 @@ from dpbench.privacy.ledger import (
     PureDP,
     Relation,
     WithoutReplacement,
-    describe,
     scaled,
 )
 from dpbench.privacy.verify import spent
@@ -88,7 +87,7 @@ def test_two_routes_agree(law, epsilon):
 
 def test_what_it_takes_and_says():
     event = BestOfRuns(((Gaussian(5.0), 30), (Gaussian(9.0), 1)), "poisson", 6)
-    assert describe(event).startswith("best of a random number of runs (poisson, mean 6) of: 30 of Gaussian")
+    assert str(event).startswith("best of a random number of runs (poisson, mean 6) of: 30 of Gaussian")
     for wrong in ((((), "poisson", 6.0)), (((PureDP(1.0), 1),), "uniform", 6.0), (((PureDP(1.0), 1),), "poisson", 1.0)):
         with pytest.raises(PrivacyError, match="BestOfRuns"):
             BestOfRuns(*wrong)

@@ -11,7 +11,6 @@ from dpbench.privacy.ledger import (
     Poisson,
     PureDP,
     WithoutReplacement,
-    describe,
 )
 
 
@@ -68,5 +67,5 @@ def test_summary_is_a_table():
     [Gaussian(2.0), Laplace(2.0), PureDP(0.5), ZCDP(0.5), Poisson(0.1, Gaussian(1.0))],
 )
 def test_every_release_has_words_and_is_a_key(release):
-    assert describe(release)
+    assert str(release) != repr(release)
     assert {release: 1}[release] == 1

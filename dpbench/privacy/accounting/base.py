@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import ClassVar
 
 from dpbench.errors import OutOfReach, PrivacyError, UserError, positive
-from dpbench.privacy.ledger import Counts, describe, scaled
+from dpbench.privacy.ledger import Counts, scaled
 
 
 class Accounting:
@@ -49,7 +49,7 @@ class Accounting:
         def cost(z: float) -> float:
             spent = self.epsilon_of((*after, *((scaled(release, z), count) for release, count in plan)), delta)
             if spent is None:
-                parts = "; ".join(describe(release) for release, _ in (*plan, *after))
+                parts = "; ".join(str(release) for release, _ in (*plan, *after))
                 raise PrivacyError(f"accounting {self.name} does not compose: {parts}")
             return spent
 

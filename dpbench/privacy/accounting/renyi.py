@@ -32,7 +32,6 @@ from dpbench.privacy.ledger import (
     RadialPerturbation,
     Release,
     WithoutReplacement,
-    describe,
     scaled,
 )
 
@@ -214,7 +213,7 @@ def noise_scale(plan: Counts, after: Counts, epsilon: float, delta: float) -> fl
     def cost(z: float) -> float:
         curve = _total(tuple((scaled(release, z), count) for release, count in plan), orders)
         if curve is None or before is None:
-            raise PrivacyError("; ".join(f"{describe(r)}: not known to Rényi DP" for r, _ in (*plan, *after)))
+            raise PrivacyError("; ".join(f"{r}: not known to Rényi DP" for r, _ in (*plan, *after)))
         return rdp_epsilon(orders, before + curve, delta)
 
     return smallest_scale(cost, epsilon)
