@@ -202,7 +202,7 @@ class DPCoordinateDescent(ByCoordinates):
     )
 
     @staticmethod
-    def per_pass(n: int, d: int) -> int:
+    def per_pass(n, d):
         return d
 
     def batch_size(self, n, d):
@@ -298,7 +298,7 @@ class DPGreedyCD(ByCoordinates):
         selection: Literal["proven", "published"] = "proven"
 
     @staticmethod
-    def per_pass(n: int, d: int) -> int:
+    def per_pass(n, d):
         return 1
 
     def flaw(self, settings, accounting=""):

@@ -297,9 +297,7 @@ class Optimised(LaplaceMomentum):
         E0: dp.Positive = 10.0
         weights: Literal["paper", "as-published-code"] = "paper"
 
-    def budgets(
-        self, problem: dp.Declaration, settings: Settings, epsilon: float, alpha: dp.Array, stage: np.ndarray
-    ) -> dp.Array:
+    def budgets(self, problem, settings, epsilon, alpha, stage):
         weights = error_weights(alpha[:, 0], stage, problem.l2, smoothness(problem, settings))
         S1 = 2 * problem.loss.lipschitz * ROW_NORM
         # Doubling E₀ and halving the noise is all by which the published weights differ.

@@ -217,15 +217,13 @@ class O2NCTree(O2NC):
         )
         return (replace(case, near_runs=15_000),)
 
-    def _kind(self, settings: Any) -> Kind:
+    def _kind(self, settings):
         return "variance-reduced"
 
     def plan(self, problem, mechanisms, settings):
         mechanisms.plan("oracle", at_rho(mechanisms.budget.rho), 1)
 
-    def _release(
-        self, problem: dp.Problem | Sphere, rows: SinglePass, mechanisms: dp.Mechanisms, settings: Any, T: int
-    ) -> Oracle:
+    def _release(self, problem, rows, mechanisms, settings, T):
         d, L, budget = problem.d, problem.lipschitz, mechanisms.budget
         sensitivity: float | dp.Array = 4 * d * L / T
         # The first round averages over T + 1 rows and has the smaller bound of a single GRAD.
@@ -275,9 +273,7 @@ class O2NCNaive(O2NC):
     def plan(self, problem, mechanisms, settings):
         mechanisms.plan("oracle", Gaussian(1 / self._rho(mechanisms)), 1)
 
-    def _release(
-        self, problem: dp.Problem | Sphere, rows: SinglePass, mechanisms: dp.Mechanisms, settings: Any, T: int
-    ) -> Oracle:
+    def _release(self, problem, rows, mechanisms, settings, T):
         factor = problem.d if settings.oracle == "two-point" else 1
         return rows.gaussians(
             T,

@@ -227,7 +227,7 @@ class DPSGDOne(ByPasses):
         noise: Literal["zC", "sqrt2zC", "2zC"] = "zC"
 
     @staticmethod
-    def per_pass(n: int, d: int) -> int:
+    def per_pass(n, d):
         return n
 
     def flaw(self, settings, accounting=""):

@@ -242,15 +242,7 @@ class OnMinibatches(SecondOrderMethod):
         """`count` Gaussian releases of noise multiplier `sigma`, each on a sample of its own."""
         return ((WithoutReplacement(problem.n, settings.m, Gaussian(sigma)), count),)
 
-    def oracle(
-        self,
-        problem: dp.Declaration,
-        mechanisms: dp.Mechanisms,
-        sigma: float,
-        settings: Any,
-        guard: Guard,
-        hessian_sigma: float | None = None,
-    ) -> FullBatch:
+    def oracle(self, problem, mechanisms, sigma, settings, guard, hessian_sigma=None):
         kind = SharedMinibatch if settings.batch_draw == "with replacement" else Minibatch
         share = settings.m / problem.n if settings.batch_noise == "n" else 1.0
         hessian_sigma = sigma if hessian_sigma is None else hessian_sigma

@@ -90,7 +90,7 @@ class Opt(SecondOrderMethod):
         """The most iterations of each phase."""
         return (self.T(alpha),)
 
-    def planned(self, alpha: float, d: int) -> int:
+    def planned(self, alpha, d):
         return sum(self.lengths(alpha))
 
     def phases(self, problem: dp.Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
@@ -107,7 +107,7 @@ class Opt(SecondOrderMethod):
         """Whether the published runs watch the true loss in this phase, where the settings say `stop` as they do."""
         return getattr(settings, "stop", "released") == "true loss"
 
-    def stages(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+    def stages(self, problem, mechanisms, alpha, settings):
         left, stages = settings.cap, []
         for phase in self.phases(problem, mechanisms.budget, alpha, settings):
             # Noise is for the whole phase, also where the cap ends it early: ε does not depend on the cap.
@@ -118,9 +118,7 @@ class Opt(SecondOrderMethod):
             left -= T
         return stages
 
-    def descent(
-        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
-    ) -> Method:
+    def descent(self, w, problem, mechanisms, alpha, settings):
         """Phase by phase, each from where the one before ended."""
         made = 0
         for number, (oracle, steps, T) in enumerate(self.stages(problem, mechanisms, alpha, settings)):
@@ -154,10 +152,10 @@ class OptLineSearch(Opt):
     def audit_case(self):
         return dp.AuditCase({"alpha": 2.5}, n=2)  # T = 1, and some first gradients are long enough to search along
 
-    def T(self, alpha: float) -> int:
+    def T(self, alpha):
         return const.line_search_iterations(alpha)
 
-    def steps(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, sigma: float, guard: Guard) -> LineSearch:
+    def steps(self, problem, mechanisms, sigma, guard):
         return LineSearch(problem, mechanisms, sigma, guard)
 
     def work(self, n, d, settings):
@@ -177,7 +175,7 @@ class OptMinibatch(OnMinibatches, Opt):
     title = "OPT-B"
     Settings = SearchedSettings
 
-    def phases(self, problem: dp.Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
+    def phases(self, problem, budget, alpha, settings):
         (T,) = self.lengths(alpha)
         return [NoisyPhase(T, searched(budget.noise_scale(self.samples(problem, settings, 2 * T)), T, settings))]
 
@@ -191,15 +189,15 @@ class TwoPhase(Opt):
     name = "2opt"
     title = "2OPT"
 
-    def lengths(self, alpha: float) -> tuple[int, ...]:
+    def lengths(self, alpha):
         T = self.T(alpha)
         return math.isqrt(T), T
 
-    def watched(self, phase: int, problem: dp.Problem, settings: Any) -> bool:
+    def watched(self, phase, problem, settings):
         # phase two of loss B alone: in the scripts of loss A neither phase looks at the loss
         return phase == 1 and problem.loss.name == "sigmoid" and super().watched(phase, problem, settings)
 
-    def phases(self, problem: dp.Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
+    def phases(self, problem, budget, alpha, settings):
         return [
             NoisyPhase(T, math.sqrt(self.releases * T / (2 * share * budget.rho)))
             for T, share in zip(self.lengths(alpha), (3 / 4, 1 / 4), strict=True)
@@ -220,7 +218,7 @@ class TwoPhaseMinibatch(OnMinibatches, TwoPhase):
     title = "2OPT-B"
     Settings = SearchedSettings
 
-    def phases(self, problem: dp.Declaration, budget: Budget, alpha: float, settings: Any) -> list[NoisyPhase]:
+    def phases(self, problem, budget, alpha, settings):
         first, T = self.lengths(alpha)
         # Phase two is calibrated with phase one's releases as they were, so the δ is not split.
         part = dataclasses.replace(budget, epsilon=3 / 4 * budget.epsilon)

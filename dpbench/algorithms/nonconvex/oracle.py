@@ -326,13 +326,13 @@ class Minibatch(FullBatch):
         self._release_gradient, self._release_hessian = self._gradients.gaussian, self._hessians.gaussian
         self._rows_of = problem.n, m
 
-    def event(self, sigma: float) -> Release:
+    def event(self, sigma):
         return WithoutReplacement(*self._rows_of, Gaussian(sigma))
 
-    def _gradient_rows(self) -> np.ndarray:
+    def _gradient_rows(self):
         return self._gradients.draw()[0]
 
-    def _hessian_rows(self) -> np.ndarray:
+    def _hessian_rows(self):
         return self._hessians.draw()[0]
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from dpbench.algorithms import base as dp
 from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, Iterate, Method, Request, RunLost, Value
 from dpbench.errors import UserError
-from dpbench.privacy.ledger import Gaussian, Release, WithoutReplacement
+from dpbench.privacy.ledger import Gaussian, WithoutReplacement
 from dpbench.privacy.torch_cpu import TorchCPU
 
 Rows = Literal["clipped", "as scaled"]  # the latter for problems whose rows nobody clipped
@@ -138,15 +138,15 @@ class SharedMinibatch(FullBatch):
         self._release_gradient = self._release_hessian = self._batches.gaussian
         self._n = problem.n
 
-    def event(self, sigma: float) -> Release:
+    def event(self, sigma):
         return WithoutReplacement(self._n, self.size, Gaussian(sigma))
 
-    def _gradient_rows(self) -> np.ndarray:
+    def _gradient_rows(self):
         # The gradient comes first in every iteration; the Hessian then takes the same batch.
         self._rows = self._batches.draw()[0]
         return self._rows
 
-    def _hessian_rows(self) -> np.ndarray:
+    def _hessian_rows(self):
         return self._rows
 
 

@@ -12,7 +12,7 @@ from dpbench.algorithms import base as dp
 from dpbench.algorithms.nonconvex import oracle as const
 from dpbench.algorithms.nonconvex.base import MinibatchSettings, OnMinibatches, SecondOrderMethod, Stage
 from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
-from dpbench.algorithms.nonconvex.oracle import Guard, Iterate, Method, ShortSteps
+from dpbench.algorithms.nonconvex.oracle import Guard, Iterate, ShortSteps
 from dpbench.algorithms.nonconvex.published import HessianRoot, LossRead
 from dpbench.privacy import accounting
 from dpbench.privacy.budget import Budget
@@ -84,14 +84,14 @@ class DPTrustRegion(SecondOrderMethod):
         loss_read: LossRead = "after"
         hessian_root: HessianRoot = "once"
 
-    def planned(self, alpha: float, d: int) -> int:
+    def planned(self, alpha, d):
         return const.trust_region_iterations(alpha)
 
     def sigma(self, problem: dp.Declaration, budget: Budget, T: int, settings: Any) -> float:
         """Noise multiplier at which T gradients and T Hessians fit the budget."""
         return math.sqrt(T / budget.rho)
 
-    def stages(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+    def stages(self, problem, mechanisms, alpha, settings):
         T = self.planned(alpha, problem.d)
         sigma = settings.noise * self.sigma(problem, mechanisms.budget, T, settings)
         hessian_sigma = sigma * (math.sqrt(problem.d) if settings.hessian_root == "twice" else 1.0)
@@ -99,9 +99,7 @@ class DPTrustRegion(SecondOrderMethod):
         oracle = self.oracle(problem, mechanisms, sigma, settings, guard, hessian_sigma)
         return [Stage(oracle, ShortSteps(), min(T, settings.cap))]
 
-    def descent(
-        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
-    ) -> Method:
+    def descent(self, w, problem, mechanisms, alpha, settings):
         ((oracle, _, T),) = self.stages(problem, mechanisms, alpha, settings)
         target = const.target(alpha)
         radius = alpha / const.M if settings.radius == "published" else math.sqrt(alpha / const.M)
@@ -134,7 +132,7 @@ class DPTrustRegionMinibatch(OnMinibatches, DPTrustRegion):
         radius: Radius = "published"
         hessian_root: HessianRoot = "once"
 
-    def sigma(self, problem: dp.Declaration, budget: Budget, T: int, settings: Any) -> float:
+    def sigma(self, problem, budget, T, settings):
         if settings.batch_noise == "n":
             return math.sqrt(T / accounting.get("standard").rho(budget.epsilon, budget.delta))
         return budget.noise_scale(self.samples(problem, settings, 2 * T))
@@ -151,18 +149,16 @@ class DPGD2NS(SecondOrderMethod):
     name = "dp-gd-2ns"
     title = "DP-GD (2NS)"
 
-    def planned(self, alpha: float, d: int) -> int:
+    def planned(self, alpha, d):
         return const.gd_2ns_iterations(alpha, d)
 
-    def stages(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, alpha: float, settings: Any) -> list[Stage]:
+    def stages(self, problem, mechanisms, alpha, settings):
         T = self.planned(alpha, problem.d)
         sigma = settings.noise * math.sqrt(T / mechanisms.budget.rho)
         oracle = self.oracle(problem, mechanisms, sigma, settings, Guard(problem, settings.overflow == "lost"))
         return [Stage(oracle, ShortSteps(), min(T, settings.cap))]
 
-    def descent(
-        self, w: dp.Array, problem: dp.Problem, mechanisms: dp.Mechanisms, alpha: float, settings: Any
-    ) -> Method:
+    def descent(self, w, problem, mechanisms, alpha, settings):
         ((oracle, _, T),) = self.stages(problem, mechanisms, alpha, settings)
         tolerances = const.working(alpha)
         candidates = []
