@@ -23,7 +23,7 @@ from dpbench.algorithms import base as dp
 from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
-from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, LogisticPerturbation, ObjectivePerturbation
+from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, LogisticPerturbation, ObjectivePerturbation, scaled
 from dpbench.problems import optimum
 
 MANY = 2**17  # rows from which a Hessian of all costs more than this saves
@@ -112,6 +112,18 @@ class BudgetShares(NamedTuple):
 SOLVER = (replace(dp.HESSIANS, meaning="Hessians that the solver took", of_data=True),)
 
 
+def objective_disclosure(why: str, mechanism: str = "objective perturbation") -> dp.Disclosure:
+    """The minimiser itself, which is charged for and never seen."""
+    return dp.Disclosure(
+        "objective",
+        "the exact minimiser of the objective with <b, w> added, seen through the next release",
+        mechanism,
+        "1",
+        add_remove="L₀/n",
+        why=f"‖∇f_i‖ ≤ L₀; {why}",
+    )
+
+
 def output_disclosure(mechanism: str = "Gaussian", where: str = "") -> dp.Disclosure:
     """What hides the error of a solver that promises a gradient of norm at most γ."""
     return dp.Disclosure(
@@ -172,14 +184,7 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
     accountings: ClassVar = ("tight", "basic")
     needs = dp.Needs(convex=True, lipschitz=True, smooth=True)
     discloses = (
-        dp.Disclosure(
-            "objective",
-            "the exact minimiser of the objective with <b, w> added, seen through the next release",
-            "objective perturbation",
-            "1",
-            add_remove="L₀/n",
-            why="‖∇f_i‖ ≤ L₀; the Hessian's part: one rank a row, or jointly with the gradient under tight",
-        ),
+        objective_disclosure("the Hessian's part: one rank a row, or jointly with the gradient under tight"),
         output_disclosure(where=", γ = 1/n²"),
     )
     diagnostics = SOLVER
@@ -215,13 +220,12 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
         """The release of the output, and that of the objective."""
         budget = mechanisms.budget
         if mechanisms.least_sensitivities:
-            plan = joint_plan(budget, problem.d, logistic=problem.loss.logistic)
-            scale = budget.noise_scale(plan)
-            (event, _), (output, _) = plan
-            return (
-                Gaussian(scale * output.noise_multiplier),
-                replace(event, noise_multiplier=scale * event.noise_multiplier),
-            )
+            if problem.loss.logistic:
+                curvature = free_curvature(budget.epsilon, budget.delta, budget.relation)
+            else:
+                curvature = math.expm1(split_budget(budget.epsilon, budget.delta).jacobian)
+            event, output = jointly(problem, budget, curvature)
+            return output, event
         split = split_budget(budget.epsilon, budget.delta, settings.fraction)
         objective = ObjectivePerturbation(multiplier(split.noise, split.delta), split.jacobian, split.delta)
         return Gaussian(multiplier(split.output, split.output_delta)), objective
@@ -250,17 +254,13 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
         return solved(W, norms, gamma, evaluations)
 
 
-def joint_plan(
-    budget: Budget, d: int, *, logistic: bool = True
-) -> tuple[tuple[LogisticPerturbation, int], tuple[Gaussian, int]]:
-    """b and the output at relative noise, and the curvature L₁/Λ: see the class."""
-    if logistic:
-        curvature = free_curvature(budget.epsilon, budget.delta, budget.relation)
-    else:
-        curvature = math.expm1(split_budget(budget.epsilon, budget.delta).jacobian)
-    share = 1 / (1 + d / curvature)
-    kind = LogisticPerturbation if logistic else ConvexPerturbation
-    return (kind((1 - share) ** -0.5, curvature, budget.relation), 1), (Gaussian(share**-0.5), 1)
+def jointly(problem: dp.Declaration, budget: Budget, curvature: float) -> tuple[LogisticPerturbation, Gaussian]:
+    """b at `curvature` = β/Λ and the output, which spend the budget together; the output's share of μ² as of `aop`."""
+    share = 1 / (1 + problem.d / curvature)
+    kind = LogisticPerturbation if problem.loss.logistic else ConvexPerturbation
+    event, output = kind((1 - share) ** -0.5, curvature, budget.relation), Gaussian(share**-0.5)
+    scale = budget.noise_scale(((event, 1), (output, 1)))
+    return scaled(event, scale), scaled(output, scale)  # type: ignore[return-value]
 
 
 def undivided(problem: dp.Problem) -> dp.Problem:

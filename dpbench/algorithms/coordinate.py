@@ -13,6 +13,7 @@ noises then competes from there.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
@@ -318,7 +319,7 @@ class DPGreedyCD(ByCoordinates):
     def plan(self, problem, mechanisms, settings):
         if problem.l1 and settings.selection == "published":
             return  # its cost counts the columns that are not empty
-        T, cost = self.iterations(problem, settings), 1 if settings.selection == "proven" else 2
+        T, cost = self.iterations(problem, settings), self._cost(problem, settings, problem.d)
         epsilon = 1 / mechanisms.budget.noise_scale(((Laplace(1.0), T), (PureDP(cost), T)))
         mechanisms.plan("selection", PureDP(cost * epsilon), T)
         mechanisms.plan("gradient coordinate", Laplace(1 / epsilon), T)
@@ -332,14 +333,15 @@ class DPGreedyCD(ByCoordinates):
         s = 2 * clip / (problem.n * np.sqrt(M.sum()))
         movable = np.flatnonzero(M)  # where M_j is of the data and public, an all-zero column moves nothing
         columns = slice(None) if len(movable) == problem.d else movable
-        select, cost = self._selection(problem, settings, M[movable])
+        cost = self._cost(problem, settings, len(movable))
         epsilon = 1 / mechanisms.budget.noise_scale(((Laplace(1.0), T), (PureDP(cost), T)))
+        select = functools.partial(self._select, problem, mechanisms, settings, M[movable], cost, epsilon)
         replicates = np.arange(len(W))
         trace(0, W, passes=0)
         for t in range(1, T + 1):
             # The l2 part is added to the scores below, after clipping: it uses no data.
             data = problem.clipped_gradient(W, clip, even=settings.scales == "bound")
-            j = movable[select(mechanisms, data[:, columns], W[:, columns], s, epsilon)]
+            j = movable[select(data[:, columns], W[:, columns], s)]
             noisy = mechanisms.laplace(
                 data[replicates, j], sensitivity=s * root[j], epsilon=epsilon, label="gradient coordinate"
             )
@@ -347,33 +349,25 @@ class DPGreedyCD(ByCoordinates):
             trace(t, W, passes=t)
         return W
 
-    def _selection(
-        self, problem: dp.Problem, settings: Settings, M: dp.Array
-    ) -> tuple[Callable[..., np.ndarray], float]:
-        """(select, c): `select(mechanisms, data, W, s, ε')` returns j (k,) and is cε'-DP. M, data, W: where M_j > 0."""
-        d, root, l1, l2 = len(M), np.sqrt(M), problem.l1, problem.l2
-        rule = settings.rule
-        cost = 1 if settings.selection == "proven" else 2
+    @staticmethod
+    def _cost(problem: dp.Declaration, settings: Settings, columns: int) -> int:
+        """c: a selection is cε'-DP; with l1 the published noise is proved for one release of every column alone."""
+        if settings.selection == "proven":
+            return 1
+        return columns if problem.l1 else 2
 
-        def smooth(mechanisms: dp.Mechanisms, data: dp.Array, W: dp.Array, s: dp.Array, epsilon: float) -> np.ndarray:
-            scaled = scaled_score(root)
-            return mechanisms.noisy_argmax(
-                data + l2 * W, sensitivity=s, epsilon=cost * epsilon, label="selection", magnitude=True, score=scaled
-            )
-
-        def proximal(mechanisms: dp.Mechanisms, data: dp.Array, W: dp.Array, s: dp.Array, epsilon: float) -> np.ndarray:
-            score = greedy_score(rule, W, M, l1)
-            return mechanisms.noisy_argmax(
-                data + l2 * W, sensitivity=s, epsilon=epsilon, label="selection", score=score
-            )
-
-        def published(
-            mechanisms: dp.Mechanisms, data: dp.Array, W: dp.Array, s: dp.Array, epsilon: float
-        ) -> np.ndarray:
-            # All that is proved: a function of the whole noisy gradient, d Laplace releases at ε'.
-            noisy = mechanisms.laplace(data / root, sensitivity=d * s, scale=s / epsilon, label="selection") * root
-            return np.argmax(scores(rule, noisy + l2 * W, W, M, l1), axis=1)
-
-        if not l1:
-            return smooth, cost
-        return (proximal, 1) if cost == 1 else (published, d)
+    @staticmethod
+    def _select(
+        problem: dp.Problem, mechanisms: dp.Mechanisms, settings: Settings, M: dp.Array, cost: int, epsilon: float,
+        data: dp.Array, W: dp.Array, s: dp.Array,
+    ) -> np.ndarray:  # fmt: skip
+        """j (k,), cε'-DP with c = `cost` and ε' = `epsilon`. M, data, W: where M_j > 0."""
+        l1, l2, root = problem.l1, problem.l2, np.sqrt(M)
+        if l1 and settings.selection == "published":
+            # All that is proved: a function of the whole noisy gradient, d Laplace releases.
+            noisy = mechanisms.laplace(data / root, sensitivity=cost * s, scale=s / epsilon, label="selection") * root
+            return np.argmax(scores(settings.rule, noisy + l2 * W, W, M, l1), axis=1)
+        score = greedy_score(settings.rule, W, M, l1) if l1 else scaled_score(root)
+        return mechanisms.noisy_argmax(
+            data + l2 * W, sensitivity=s, epsilon=cost * epsilon, label="selection", magnitude=not l1, score=score
+        )

@@ -56,6 +56,12 @@ class DPGradientDescent(dp.Algorithm):
         return W
 
 
+CLIPPED = dp.Disclosure(
+    "gradient",
+    "the mean gradient, derivatives clipped to ±C",
+    add_remove="C·R/n",
+    why="|ℓ'| ≤ C by clipping, ‖x‖ ≤ R; the divisor n is public",
+)
 CLIP = 0.3  # where the loss has no bound on its derivative
 LEAST = 1e-8  # Adam's own floor, of a squared step
 
@@ -82,14 +88,7 @@ class DPAdam(dp.Algorithm):
     paper_accounting = "tight"
     needs = dp.Needs(outputs=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"epsilon"})
-    discloses = (
-        dp.Disclosure(
-            "gradient",
-            "the mean gradient, derivatives clipped to ±C",
-            add_remove="C·R/n",
-            why="|ℓ'| ≤ C by clipping, ‖x‖ ≤ R; the divisor n is public",
-        ),
-    )
+    discloses = (CLIPPED,)
     tuning: ClassVar = {"floor": [0.3, 1.0, 3.0]}
 
     class Settings(dp.BaseSettings, frozen=True):
@@ -182,12 +181,7 @@ class AveragedGD(dp.Algorithm):
     paper_accounting = "tight"
     needs = dp.Needs(convex=True, smooth=True, outputs=True, regularisers=("l1", "l2"))
     discloses = (
-        dp.Disclosure(
-            "gradient",
-            "the mean gradient, derivatives clipped to ±C",
-            add_remove="C·R/n",
-            why="|ℓ'| ≤ C by clipping, ‖x‖ ≤ R; the divisor n is public",
-        ),
+        CLIPPED,
         dp.Disclosure("moments", "Σ y_i x_i/(2n)", count="1", add_remove="R/(2·n)", why="|y| = 1", when="centred"),
         dp.Disclosure(
             "gradient",

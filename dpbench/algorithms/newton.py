@@ -63,6 +63,11 @@ def back_inside(W: np.ndarray, start: np.ndarray, radius: float) -> np.ndarray:
 SMOOTHNESS = 1 / 4  # of the logistic loss for ‖x‖₂ ≤ 1: one example moves n·H by at most this, in trace
 
 
+def _direction(value: str, when: str, why: str, one: str, both: str = "") -> dp.Disclosure:
+    """one, both: the sensitivity under add/remove, and under replace-one where it is less than twice that."""
+    return dp.Disclosure("direction", value, add_remove=one, replace_one=both, why=why, when=when)
+
+
 class DPNewton(dp.Algorithm):
     """dp-newton: noisy gradient, curvature with its eigenvalues lifted to λ₀, noisy direction.
 
@@ -94,35 +99,26 @@ class DPNewton(dp.Algorithm):
             why="a row's trace is in [0, 1/4]",
             when="lambda0 not given",
         ),
-        dp.Disclosure(
-            "direction",
+        _direction(
             "H̃⁻¹g̃, with the curvature's eigenvalues raised to λ₀",
-            add_remove="‖g̃‖/(4·n·λ₀² - λ₀)",
-            why="Ganesh et al. (2023), Theorem B.2",
-            when="modification=clip",
+            "modification=clip",
+            "Ganesh et al. (2023), Theorem B.2",
+            "‖g̃‖/(4·n·λ₀² - λ₀)",
         ),
-        dp.Disclosure(
-            "direction",
-            "(H + λ₀I)⁻¹g̃",
-            add_remove="‖g̃‖/(4·n·λ₀² + λ₀)",
-            why="Ganesh et al. (2023), Theorem B.3",
-            when="modification=add",
-        ),
-        dp.Disclosure(
-            "direction",
+        _direction("(H + λ₀I)⁻¹g̃", "modification=add", "Ganesh et al. (2023), Theorem B.3", "‖g̃‖/(4·n·λ₀² + λ₀)"),
+        _direction(
             "H̃⁻¹g̃",
-            add_remove="‖g̃‖/(4·n·λ₀²)",
-            replace_one="√2·‖g̃‖/(4·n·λ₀²)",
-            why="x ↦ 1/max(x, λ₀) is λ₀⁻²-Lipschitz in Frobenius norm (algorithms/newton.py)",
-            when="modification=clip, tight",
+            "modification=clip, tight",
+            "x ↦ 1/max(x, λ₀) is λ₀⁻²-Lipschitz in Frobenius norm (algorithms/newton.py)",
+            "‖g̃‖/(4·n·λ₀²)",
+            "√2·‖g̃‖/(4·n·λ₀²)",
         ),
-        dp.Disclosure(
-            "direction",
+        _direction(
             "(H + λ₀I)⁻¹g̃",
-            add_remove="‖g̃‖/(4·n·λ₀² + λ₀)",
-            replace_one="‖g̃‖/(4·n·λ₀² + λ₀)",
-            why="Sherman and Morrison (algorithms/newton.py)",
-            when="modification=add, tight",
+            "modification=add, tight",
+            "Sherman and Morrison (algorithms/newton.py)",
+            "‖g̃‖/(4·n·λ₀² + λ₀)",
+            "‖g̃‖/(4·n·λ₀² + λ₀)",
         ),
     )
 
@@ -206,7 +202,16 @@ class DPNewton(dp.Algorithm):
             )
             H = problem.data_hessian(W, settings.curvature)
             if settings.lambda0 is None:
-                lambda0 = self._released_lambda0(H, mechanisms, n, rho_trace, rho_direction, settings)
+                noisy = mechanisms.gaussian(
+                    np.trace(H, axis1=1, axis2=2),
+                    sensitivity=SMOOTHNESS / n,
+                    rho=rho_trace,
+                    label="trace",
+                    replaced=SMOOTHNESS / n,  # a row's trace is in [0, 1/4]: another in its place moves it no further
+                )
+                # Algorithm 5, lines 16-17. A noisy trace may be negative, and Theorem B.2 asks for λ₀ > 1/(4n).
+                lambda0 = settings.beta * np.cbrt(np.maximum(noisy, 0) / (n**2 * rho_direction))
+                lambda0 = np.maximum(lambda0, 1 / n)
             else:
                 # Given, it uses no data: nothing is released for it, and the direction gets its share.
                 lambda0 = np.full(len(W), settings.lambda0)
@@ -223,26 +228,6 @@ class DPNewton(dp.Algorithm):
             W = back_inside(W, start, farthest)
             trace(t, W, passes=2 * t)
         return W
-
-    @staticmethod
-    def _released_lambda0(
-        H: dp.Array,
-        mechanisms: dp.Mechanisms,
-        n: int,
-        rho_trace: float | dp.Array,
-        rho_direction: float | dp.Array,
-        settings: DPNewton.Settings,
-    ) -> dp.Array:
-        """λ₀ = max(β (t̃ / (n² ρ_direction))^{1/3}, 1/n) from the noisy trace t̃ (Algorithm 5, lines 16-17)."""
-        noisy = mechanisms.gaussian(
-            np.trace(H, axis1=1, axis2=2),
-            sensitivity=SMOOTHNESS / n,
-            rho=rho_trace,
-            label="trace",
-            replaced=SMOOTHNESS / n,  # a row's trace is in [0, 1/4]: replacing it moves the sum no further than that
-        )
-        # A noisy trace may be negative, and Theorem B.2 asks for λ₀ > 1/(4n).
-        return np.maximum(settings.beta * np.cbrt(np.maximum(noisy, 0) / (n**2 * rho_direction)), 1 / n)
 
 
 def peak_of_modification(H: dp.Array, modification: str) -> tuple[int, int]:

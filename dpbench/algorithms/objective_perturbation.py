@@ -7,25 +7,17 @@ minimiser to a tolerance that the proof names.
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import numpy as np
 
 from dpbench.algorithms import base as dp
-from dpbench.algorithms.aop import SOLVER, newton_work, output_disclosure, solved
+from dpbench.algorithms.aop import SOLVER, jointly, newton_work, objective_disclosure, output_disclosure, solved
 from dpbench.algorithms.aop import minimise as minimise_smooth
 from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
-from dpbench.privacy.ledger import (
-    ConvexPerturbation,
-    Counts,
-    Gaussian,
-    LogisticPerturbation,
-    Radial,
-    RadialPerturbation,
-)
+from dpbench.privacy.ledger import Gaussian, LogisticPerturbation, Radial, RadialPerturbation
 from dpbench.problems import optimum, solvers
 from dpbench.problems.regularisers import least_subgradient
 
@@ -98,19 +90,6 @@ def _proximal_newton(
 JACOBIAN = 0.1  # the share of ε that a loss other than the logistic gives to the ratio of Jacobians, at most 1
 
 
-class Perturbation(NamedTuple):
-    """ridge: Λ, the whole quadratic coefficient of the sum over rows. event, output: at relative noise."""
-
-    ridge: float
-    event: LogisticPerturbation
-    output: Gaussian
-
-    @property
-    def releases(self) -> Counts:
-        """What `Budget.noise_scale` takes."""
-        return (self.event, 1), (self.output, 1)
-
-
 class DPObjectivePerturbation(dp.Algorithm):
     """objpert: release argmin Σ ℓ_i(w) + n·l1‖w‖₁ + (Λ/2)‖w‖² + <b, w>, b ~ N(0, σ²I), and noise on the solver's error.
 
@@ -145,14 +124,7 @@ class DPObjectivePerturbation(dp.Algorithm):
     accountings: ClassVar = ("tight",)
     needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
     discloses = (
-        dp.Disclosure(
-            "objective",
-            "the exact minimiser of the objective with <b, w> added, seen through the next release",
-            "objective perturbation",
-            "1",
-            add_remove="L₀/n",
-            why="‖∇f_i‖ ≤ L₀; gradient and Hessian jointly, or one rank a row for a loss other than the logistic",
-        ),
+        objective_disclosure("gradient and Hessian jointly, or one rank a row for a loss other than the logistic"),
         output_disclosure(),
     )
     tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}
@@ -196,31 +168,19 @@ class DPObjectivePerturbation(dp.Algorithm):
 
 def calibrated(problem: dp.Declaration, budget: Budget, safety: float) -> tuple[float, LogisticPerturbation, Gaussian]:
     """Λ, and what is released of objective and output."""
-    ridge, event, output = perturbation = plan(problem, budget, safety)
-    scale = budget.noise_scale(perturbation.releases)
-    return (
-        ridge,
-        replace(event, noise_multiplier=scale * event.noise_multiplier),
-        Gaussian(scale * output.noise_multiplier),
-    )
+    ridge = whole_ridge(problem, budget, safety)
+    return ridge, *jointly(problem, budget, problem.smoothness / ridge)
 
 
-def plan(problem: dp.Declaration, budget: Budget, safety: float) -> Perturbation:
-    """Λ, and the releases at relative noise, from public numbers: see the class."""
-    logistic = problem.loss.logistic
-    if logistic:
+def whole_ridge(problem: dp.Declaration, budget: Budget, safety: float) -> float:
+    """Λ, the whole quadratic coefficient of the sum over rows, from public numbers: see the class."""
+    if problem.loss.logistic:
         # The least ridge at which the Jacobian costs nothing: a larger one would only bias the minimiser.
         required = problem.smoothness / free_curvature(budget.epsilon, budget.delta, budget.relation)
     else:
         required = problem.smoothness / math.expm1(min(1.0, JACOBIAN * budget.epsilon))
     sigma = budget.relation.rows * problem.lipschitz / math.sqrt(2 * budget.rho)
-    ridge = max(problem.n * problem.l2, required, sigma**2 * problem.d / (8 * problem.n * safety))
-    curvature = problem.smoothness / ridge
-    # The split of μ² at which the two noises add least to the excess loss (see the class).
-    share = 1 / (1 + problem.d / curvature)
-    kind = LogisticPerturbation if logistic else ConvexPerturbation
-    event = kind((1 - share) ** -0.5, curvature, budget.relation)
-    return Perturbation(ridge, event, Gaussian(share**-0.5))
+    return max(problem.n * problem.l2, required, sigma**2 * problem.d / (8 * problem.n * safety))
 
 
 class PureObjectivePerturbation(dp.Algorithm):
@@ -244,14 +204,7 @@ class PureObjectivePerturbation(dp.Algorithm):
     delta = 0.0
     needs = dp.Needs(losses=("logistic",), regularisers=("l1", "l2"))
     discloses = (
-        dp.Disclosure(
-            "objective",
-            "the exact minimiser of the objective with <b, w> added, seen through the next release",
-            "objective perturbation, radial",
-            "1",
-            add_remove="L₀/n",
-            why="‖∇f_i‖ ≤ L₀; the Jacobian is free at Λ ≥ R·s",
-        ),
+        objective_disclosure("the Jacobian is free at Λ ≥ R·s", "objective perturbation, radial"),
         output_disclosure("radial"),
     )
     tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}

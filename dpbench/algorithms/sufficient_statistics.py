@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,6 +18,13 @@ def _gram(value: str, sensitivity: str) -> dp.Disclosure:
     why = "two positive semidefinite matrices of rank one"
     kind = "Gaussian, symmetric"
     return dp.Disclosure("gram", value, kind, "1", add_remove=sensitivity, replace_one=f"√2·{sensitivity}", why=why)
+
+
+def noisy_gram(mechanisms: dp.Mechanisms, gram: Any, square: float, n: int, rho: float | dp.Array) -> dp.Array:
+    """`gram` (k, d, d) released; a row adds a positive semidefinite matrix of rank one and norm ≤ square/n."""
+    # Two such matrices, neither negative, are √2 of it apart at most.
+    both = math.sqrt(2) * square / n
+    return mechanisms.gaussian(gram, sensitivity=square / n, rho=rho, label="gram", symmetric=True, replaced=both)
 
 
 class AdaSSP(dp.Algorithm):
@@ -78,14 +85,7 @@ class AdaSSP(dp.Algorithm):
             label="eigenvalue",
             replaced=square,
         )
-        noisy = mechanisms.gaussian(
-            np.tile(gram, (k, 1, 1)),
-            sensitivity=square,
-            rho=rho,
-            label="gram",
-            symmetric=True,
-            replaced=math.sqrt(2) * square,
-        )
+        noisy = noisy_gram(mechanisms, np.tile(gram, (k, 1, 1)), square, 1, rho)
         moments = mechanisms.gaussian(
             np.tile(problem.label_moments(bound), (k, 1)),
             sensitivity=problem.row_bound * bound,
@@ -158,14 +158,8 @@ class BoostedSSP(dp.Algorithm):
         rho = np.broadcast_to(mechanisms.budget.rho, (k,))
         for_gram, for_step = settings.share * rho, (1 - settings.share) * rho / T
         second_moment = problem.data_hessian(np.zeros((1, d)))  # of squared loss, one for all replicates
-        gram = mechanisms.gaussian(
-            second_moment if k == 1 else np.repeat(second_moment, k, axis=0),
-            sensitivity=R**2 / n,
-            rho=for_gram,
-            label="gram",
-            symmetric=True,
-            replaced=math.sqrt(2) * R**2 / n,
-        )
+        second_moment = second_moment if k == 1 else np.repeat(second_moment, k, axis=0)
+        gram = noisy_gram(mechanisms, second_moment, R**2, n, for_gram)
         s = (math.sqrt(2) if mechanisms.doubled else 1.0) * R**2 / n / np.sqrt(2 * for_gram)
         sigma = (2 if mechanisms.doubled else 1) * c * R / n / np.sqrt(2 * for_step)
         # Both bounds from public numbers: the ridge does not look at the released Gram matrix.
@@ -235,14 +229,7 @@ class ChebyshevLogistic(dp.Algorithm):
         k, d = W.shape
         rho = np.broadcast_to(mechanisms.budget.rho, (k,))
         second, first = problem.second_moment(), problem.label_moments(1.0) / n
-        gram = mechanisms.gaussian(
-            np.tile(second, (k, 1, 1)),
-            sensitivity=R**2 / n,
-            rho=settings.share * rho,
-            label="gram",
-            symmetric=True,
-            replaced=math.sqrt(2) * R**2 / n,
-        )
+        gram = noisy_gram(mechanisms, np.tile(second, (k, 1, 1)), R**2, n, settings.share * rho)
         q = mechanisms.gaussian(
             np.tile(first, (k, 1)),
             sensitivity=R / n,

@@ -124,7 +124,7 @@ def names_of(problem, settings, budget):
         rows = 2 if budget.relation is Relation.REPLACE_ONE else 1
         found["ridge"] = rows * problem.smoothness / split_budget(budget.epsilon, budget.delta).jacobian / problem.n
     if budget.accounting == "tight" and hasattr(settings, "safety") and not hasattr(settings, "clip"):
-        found["ridge"] = objective_perturbation.plan(problem, budget, settings.safety).ridge / problem.n
+        found["ridge"] = objective_perturbation.whole_ridge(problem, budget, settings.safety) / problem.n
     elif hasattr(settings, "ridge") and hasattr(settings, "radius"):
         moved = (2 if budget.relation is Relation.REPLACE_ONE else 1) * problem.lipschitz / problem.n
         least = (2 * problem.smoothness * moved**2 / (2 * budget.rho) / settings.radius**2) ** (1 / 3)

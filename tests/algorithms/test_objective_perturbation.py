@@ -31,16 +31,20 @@ ONE = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "tight")
 
 
 def plan(n=1000, d=10, budget=ONE, safety=0.03, **declared):
-    return op.plan(Declaration(n, d, row_bound=1.0, **declared), budget, safety)
+    return op.calibrated(Declaration(n, d, row_bound=1.0, **declared), budget, safety)
+
+
+def ridge_of(n=1000, d=10, budget=ONE, safety=0.03, **declared):
+    return op.whole_ridge(Declaration(n, d, row_bound=1.0, **declared), budget, safety)
 
 
 def test_the_ridge_is_the_largest_of_three():
     sigma = 2 / math.sqrt(2 * ONE.rho)
     required = 0.25 / free_curvature(1.0, 1e-6)
-    assert plan(d=1000).ridge == pytest.approx(sigma**2 * 1000 / (8 * 1000 * 0.03))  # Λ_safe
-    assert plan(n=10**7).ridge == pytest.approx(required)  # Λ_req
-    assert plan(n=10**7, l2=0.01).ridge == 1e5  # the problem's own
-    assert plan(safety=0.01, d=1000).ridge == pytest.approx(3 * plan(d=1000).ridge)
+    assert ridge_of(d=1000) == pytest.approx(sigma**2 * 1000 / (8 * 1000 * 0.03))  # Λ_safe
+    assert ridge_of(n=10**7) == pytest.approx(required)  # Λ_req
+    assert ridge_of(n=10**7, l2=0.01) == 1e5  # the problem's own
+    assert ridge_of(safety=0.01, d=1000) == pytest.approx(3 * ridge_of(d=1000))
 
 
 def test_the_curvature_is_that_of_the_whole_ridge():
@@ -48,14 +52,13 @@ def test_the_curvature_is_that_of_the_whole_ridge():
     for l2 in (0.0, 1e-5, 0.01):
         ridge, event, output = plan(n=10**6, l2=l2)
         assert event.curvature == pytest.approx(0.25 / ridge)
-        assert 1 / event.noise_multiplier**2 + 1 / output.noise_multiplier**2 == pytest.approx(1)
-        assert output.noise_multiplier**-2 == pytest.approx(1 / (1 + 10 * ridge / 0.25))
+        parts = [release.noise_multiplier**-2 for release in (event, output)]
+        assert parts[1] / sum(parts) == pytest.approx(1 / (1 + 10 * ridge / 0.25))
 
 
 def test_more_own_ridge_buys_less_noise_where_the_jacobian_is_not_free():
-    scales = [ONE.noise_scale(plan(n=10**6, l2=l2, loss="pseudo-huber").releases) for l2 in (0.0, 1e-4, 1e-2)]
-    events = [plan(n=10**6, l2=l2, loss="pseudo-huber").event for l2 in (0.0, 1e-4, 1e-2)]
-    noise = [scale * event.noise_multiplier for scale, event in zip(scales, events, strict=True)]
+    events = [plan(n=10**6, l2=l2, loss="pseudo-huber")[1] for l2 in (0.0, 1e-4, 1e-2)]
+    noise = [event.noise_multiplier for event in events]
     assert isinstance(events[0], ConvexPerturbation)
     assert noise[0] > 1.01 * noise[1] > 1.01 * noise[2]
 
@@ -70,7 +73,7 @@ def test_the_cost_never_rises_with_the_ridge(kind):
 def test_the_ridge_falls_as_epsilon_rises(n):
     budgets = [Budget(e, n**-2.0, Relation.REPLACE_ONE, "tight") for e in np.geomspace(1e-6, 1e6, 25)]
     for loss in ("logistic", "pseudo-huber"):
-        ridges = [plan(n=n, budget=budget, loss=loss).ridge for budget in budgets]
+        ridges = [ridge_of(n=n, budget=budget, loss=loss) for budget in budgets]
         assert ridges == sorted(ridges, reverse=True)
 
 
@@ -93,13 +96,12 @@ def test_linear_and_output_noise_have_the_variances_of_the_ledger(monkeypatch):
     problem = small_problem(l2=0.01)
     result = run("objpert", problem, start=np.zeros((500, problem.d)))
     budget, n = result.mechanisms.budget, problem.n
-    found = op.plan(problem, budget, 0.03)
-    ridge, scale = found.ridge, budget.noise_scale(found.releases)
-    sigma = 2 / n * scale * found.event.noise_multiplier
+    ridge, event, output = op.calibrated(problem, budget, 0.03)
+    sigma = 2 / n * event.noise_multiplier
     assert stats.kstest((seen["b"] / sigma).ravel(), "norm").pvalue > 1e-4
     assert stats.kstest((2 * seen["b"] / sigma).ravel(), "norm").pvalue < 1e-6
     assert seen["ridge"] == pytest.approx(max(0.0, ridge / n - 0.01))
-    sigma = 2 * n**-2 * n / ridge * scale * found.output.noise_multiplier
+    sigma = 2 * n**-2 * n / ridge * output.noise_multiplier
     assert stats.kstest((result.W / sigma).ravel(), "norm").pvalue > 1e-4
     assert stats.kstest((2 * result.W / sigma).ravel(), "norm").pvalue < 1e-6
 

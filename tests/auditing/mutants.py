@@ -333,14 +333,14 @@ MUTANTS = (
         "dp-newton-hess-clip",
     ),
     Mutant(
-        A + "newton:DPNewton._released_lambda0",
+        A + "newton:DPNewton.run",
         "sensitivity=SMOOTHNESS / n",
         "sensitivity=0.5 * SMOOTHNESS / n",
         "half of the trace's sensitivity",
         "dp-newton-hess-clip",
     ),
     Mutant(
-        A + "newton:DPNewton._released_lambda0",
+        A + "newton:DPNewton.run",
         "np.maximum(noisy, 0)",
         "np.maximum(np.trace(H, axis1=1, axis2=2), 0)",
         "λ₀ from the exact trace",

@@ -2,15 +2,22 @@
 
 import pytest
 
+from dpbench.errors import PrivacyError
 from dpbench.privacy.ledger import (
     ZCDP,
+    BestOfRuns,
+    BoundedRange,
     CountedRelease,
+    DrawAfterTest,
     Gaussian,
     Laplace,
+    LastIterate,
     Ledger,
+    ObjectivePerturbation,
     Poisson,
     PureDP,
     WithoutReplacement,
+    scaled,
 )
 
 
@@ -69,3 +76,25 @@ def test_summary_is_a_table():
 def test_every_release_has_words_and_is_a_key(release):
     assert str(release) != repr(release)
     assert {release: 1}[release] == 1
+
+
+@pytest.mark.parametrize(
+    ("release", "expected"),
+    [
+        (Gaussian(2.0), Gaussian(6.0)),
+        (LastIterate(2.0, 5, 0.5), LastIterate(6.0, 5, 0.5)),
+        (PureDP(0.5), PureDP(0.5 / 3)),
+        (BoundedRange(0.5), BoundedRange(0.5 / 3)),
+        (ZCDP(0.9), ZCDP(0.1)),  # of ρ = Δ²/(2σ²)
+        (DrawAfterTest(0.3, 0.6, 1e-6, 1e-7), DrawAfterTest(0.3 / 3, 0.6 / 3, 1e-6, 1e-7)),
+        (WithoutReplacement(9, 2, Laplace(2.0)), WithoutReplacement(9, 2, Laplace(6.0))),
+        (BestOfRuns(((Gaussian(1.0), 2),), "poisson", 6.0), BestOfRuns(((Gaussian(3.0), 2),), "poisson", 6.0)),
+    ],
+)
+def test_three_times_the_noise(release, expected):
+    assert scaled(release, 3.0) == expected
+
+
+def test_a_release_whose_noise_is_no_one_number_is_not_scaled():
+    with pytest.raises(PrivacyError, match="not one number"):
+        scaled(ObjectivePerturbation(5.0, 0.1, 1e-7), 2.0)

@@ -22,6 +22,7 @@ import numpy as np
 
 from dpbench.algorithms import base as dp
 from dpbench.privacy.ledger import Gaussian, PureDP, Release, WithoutReplacement
+from dpbench.privacy.sampling import WithoutReplacementSampler
 
 # Of the losses with ‖x‖ ≤ 1 (Assumptions 1 and 2): bounds on one example's loss, gradient and Hessian (spectral norm),
 # and the Lipschitz constants of gradient and Hessian. The losses' own constants are smaller; the paper takes 1. The
@@ -321,10 +322,16 @@ class Minibatch(FullBatch):
     ) -> None:
         super().__init__(problem, mechanisms, sigma, hessian_sigma, guard)
         self.size = m
-        self._gradients = mechanisms.without_replacement(problem.n, m, label="gradient")
-        self._hessians = mechanisms.without_replacement(problem.n, m, label="hessian")
+        self._gradients, self._hessians = self._samplers(mechanisms, problem.n, m)
         self._release_gradient, self._release_hessian = self._gradients.gaussian, self._hessians.gaussian
         self._rows_of = problem.n, m
+
+    def _samplers(
+        self, mechanisms: dp.Mechanisms, n: int, m: int
+    ) -> tuple[WithoutReplacementSampler, WithoutReplacementSampler]:
+        """Of the gradients' rows, and of the Hessians'."""
+        gradients, hessians = (mechanisms.without_replacement(n, m, label=label) for label in ("gradient", "hessian"))
+        return gradients, hessians
 
     def event(self, sigma):
         return WithoutReplacement(*self._rows_of, Gaussian(sigma))

@@ -13,9 +13,8 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from dpbench.algorithms import base as dp
-from dpbench.algorithms.nonconvex.oracle import FullBatch, Guard, Iterate, Method, Request, RunLost, Value
+from dpbench.algorithms.nonconvex.oracle import Iterate, Method, Minibatch, Request, RunLost, Value
 from dpbench.errors import UserError
-from dpbench.privacy.ledger import Gaussian, WithoutReplacement
 from dpbench.privacy.torch_cpu import TorchCPU
 
 Rows = Literal["clipped", "as scaled"]  # the latter for problems whose rows nobody clipped
@@ -117,33 +116,19 @@ def published_streams(mechanisms: dp.Mechanisms) -> list[PublishedSwitches]:
     return [PublishedSwitches(TorchCPU(SEEDS[i]), np.random.default_rng(SEEDS[i])) for i in seeds]
 
 
-class SharedMinibatch(FullBatch):
+class SharedMinibatch(Minibatch):
     """g̃ and H̃ on the same m rows, drawn with replacement at the start of the iteration.
 
     Multipliers are recorded relative to the sensitivities on m rows, Δ_g = 2B_g/m and Δ_H = 2B_H√d/m.
     """
 
-    def __init__(
-        self,
-        problem: dp.Declaration,
-        mechanisms: dp.Mechanisms,
-        sigma: float,
-        m: int,
-        hessian_sigma: float | None = None,
-        guard: Guard | None = None,
-    ) -> None:
-        super().__init__(problem, mechanisms, sigma, hessian_sigma, guard)
-        self.size = m
-        self._batches = mechanisms.with_replacement(problem.n, m, label="batch")
-        self._release_gradient = self._release_hessian = self._batches.gaussian
-        self._n = problem.n
-
-    def event(self, sigma):
-        return WithoutReplacement(self._n, self.size, Gaussian(sigma))
+    def _samplers(self, mechanisms, n, m):
+        one = mechanisms.with_replacement(n, m, label="batch")
+        return one, one
 
     def _gradient_rows(self):
         # The gradient comes first in every iteration; the Hessian then takes the same batch.
-        self._rows = self._batches.draw()[0]
+        self._rows = super()._gradient_rows()
         return self._rows
 
     def _hessian_rows(self):
