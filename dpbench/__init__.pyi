@@ -37,7 +37,6 @@ from .reporting.build import Scorecard as Scorecard
 from .reporting.build import report as report
 from .reporting.build import scorecard as scorecard
 from .reporting.diff import diff as diff
-from .reporting.profile_figure import privacy_profile as privacy_profile
 from .reporting.summary import summarise as summarise
 from .scaffolding import new as new
 from .schema.tables import read_table as read_table

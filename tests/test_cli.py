@@ -371,7 +371,7 @@ def test_the_help_of_a_verb_has_an_example(verb, call):
 CALLS = {
     "fetch": ([dpbench.fetch], set()),
     "list": ([dpbench.listed], {"cite"}),
-    "run": ([dpbench.run_algorithm, dpbench.run_experiment, dpbench.privacy_profile], {"debug", "yes"}),
+    "run": ([dpbench.run_algorithm, dpbench.run_experiment], {"debug", "yes"}),
     "compare": ([dpbench.compare, dpbench.forget], {"debug", "everything", "forget"}),
     "schema": ([dpbench.draft_schema, dpbench.check_data], set()),
     "plan": ([dpbench.plan], set()),

@@ -49,8 +49,7 @@ class TaskResult(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Task(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of the method on one problem at one ε, one per stream key.
 
-    data: the name of an npz file with X, y and start (k, d). settings: None for the method's public ones. algorithm: by
-    name, "" for the class in `method.py`.
+    data: the name of an npz file with X, y and start (k, d). settings: None for the method's public ones.
     """
 
     task: int
@@ -64,7 +63,6 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     relation: str
     keys: list[str]
     settings: dict[str, Any] | None = None
-    algorithm: str = ""
     row_bound: float | None = 1.0
 
 
@@ -113,7 +111,7 @@ def serve(folder: Path, pipe: IO[bytes]) -> None:
     of_file = f"{folder / 'method.py'}:{given.class_name}"
     with one_thread():
         for task in given.tasks:
-            frame = _frame(folder, task.algorithm or of_file, task)
+            frame = _frame(folder, of_file, task)
             sent = msgspec.msgpack.encode(frame)
             pipe.write(len(sent).to_bytes(4, "big") + sent)
             pipe.flush()

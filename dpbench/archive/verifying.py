@@ -8,7 +8,6 @@ iterates alone count that come back, and losses and ε are computed here.
 from __future__ import annotations
 
 import json
-import math
 import os
 import random
 import secrets
@@ -16,30 +15,20 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
-import numpy as np
-
 from dpbench import algorithms, datasets, experiments
-from dpbench.archive import content, harness, paper
-from dpbench.archive.compared import ACCEPTABLE, SAME_EPSILON, as_far, row_differences, same, shown, trace_differences
-from dpbench.archive.content import ReleaseCount, composition_of
-from dpbench.archive.harness import Task, Tasks
+from dpbench.archive import content, paper
+from dpbench.archive.compared import ACCEPTABLE, as_far, row_differences, same, trace_differences
 from dpbench.datasets.cache import pinned
-from dpbench.errors import NotAtHand, PrivacyError, UserError, at_least, counted
-from dpbench.privacy.ledger import Relation
-from dpbench.privacy.noise import stream
-from dpbench.privacy.verify import spent
-from dpbench.problems import Problem, build, catalogue
+from dpbench.errors import UserError, at_least, counted
+from dpbench.problems import catalogue
 from dpbench.run import runner
 from dpbench.run.execute import execute
-from dpbench.run.job import JSON, Job, Keys, check_delta, delta_value, job_of
+from dpbench.run.job import JSON, Job, Keys, job_of
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.row import Row
 from dpbench.run.store import Store
-from dpbench.serving import sandbox
 from dpbench.study.plan import plan
 
 SECONDS = 3600
@@ -97,7 +86,6 @@ def verify(
     *,
     sample: int = 5,
     seed: int | None = None,
-    run_code: bool = False,
     accept: Collection[str] = (),
 ) -> Verified:
     """Check an archive that `dpbench.archive` made, and make a sample of its runs again.
@@ -106,8 +94,6 @@ def verify(
         archive: the file.
         sample: how many runs, at random among those that can be made here.
         seed: of the choice; None draws one, which the result has.
-        run_code: run methods that are not installed here from the archive's code, in a sandbox. Without it nothing in
-            the archive is run.
         accept: columns that are taken on trust, as no second run can confirm them: "seconds".
 
     Returns:
@@ -116,30 +102,17 @@ def verify(
     Raises:
         UserError: for a file that is no archive, or that is not what its manifest was made for.
     """
-    return verified(archive, sample=sample, seed=seed, run_code=run_code, accept=accept)
-
-
-def verified(
-    path: str | os.PathLike[str],
-    *,
-    sample: int = 5,
-    seed: int | None = None,
-    run_code: bool = False,
-    accept: Collection[str] = (),
-    run: harness.Runs = harness.frames,
-) -> Verified:
-    """`verify`; run: what runs the archive's own code."""
     at_least("sample", sample, 0)
     if unknown := sorted({*accept} - {*ACCEPTABLE}):
         raise UserError(f"accept: {unknown[0]!r} is compared; what can be accepted: {', '.join(ACCEPTABLE)}")
-    archive = content.read_paper(path)
+    read = content.read_paper(archive)
     seed = secrets.randbits(32) if seed is None else seed
-    versions = sorted({row.code_version or "unknown" for _, row in archive.rows})
-    result = Verified(archive.manifest, archive.digest, seed, len(archive.rows), versions)
-    result.checked.append(f"digests of {len(archive.manifest.sha256)} members")
-    rows = [Stated(told, row, archive.traces.get(row.key)) for told, row in archive.rows]
-    wrong = [f"{one.row.key[:8]}: {why}" for one in rows for why in _of_its_key(one, archive.manifest.experiment)]
-    wrong += [*_seeds(rows), *_traces(archive)]
+    versions = sorted({row.code_version or "unknown" for _, row in read.rows})
+    result = Verified(read.manifest, read.digest, seed, len(read.rows), versions)
+    result.checked.append(f"digests of {len(read.manifest.sha256)} members")
+    rows = [Stated(told, row, read.traces.get(row.key)) for told, row in read.rows]
+    wrong = [f"{one.row.key[:8]}: {why}" for one in rows for why in _of_its_key(one, read.manifest.experiment)]
+    wrong += [*_seeds(rows), *_traces(read)]
     result.problems += wrong[:SHOWN]
     result.checked.append(f"keys and seeds of {counted(len(rows), 'row')}")
     if timed := sum(one.row.seconds is not None for one in rows):
@@ -148,9 +121,9 @@ def verified(
             result.accepted.append(told)
         else:
             result.unchecked.append(f"{told}; --accept seconds takes them on trust")
-    _compare_grid(archive, rows, result)
+    _compare_grid(read, rows, result)
     if not result.problems:
-        _sampled(archive, rows, sample, run_code, run, result)
+        _sampled(rows, sample, result)
     return result
 
 
@@ -239,16 +212,13 @@ def _compare_grid(archive: content.PaperArchive, rows: list[Stated], result: Ver
         result.unchecked.append(f"{counted(untraced, 'run')} of its grid have no trace in it")
 
 
-def _sampled(
-    archive: content.PaperArchive, rows: list[Stated], sample: int, run_code: bool, run: harness.Runs, result: Verified
-) -> None:
-    """Make a sample of the runs again, by what is installed or else in the sandbox, and compare.
+def _sampled(rows: list[Stated], sample: int, result: Verified) -> None:
+    """Make a sample of the runs again, by what is installed here, and compare.
 
     What cannot be made again here is counted over all rows, not over those that the sample happens to draw.
     """
     reasons: Counter[str] = Counter()
     known: dict[str, str] = {}  # of an identity, but for its seed
-    why_not: dict[str, str] = {}
     able: list[Stated] = []
     for one in rows:
         like = JSON.encode([one.identity, one.row.timed, one.row.status in RESULTS]).decode()
@@ -257,18 +227,12 @@ def _sampled(
         why = known[like]
         if one.row.status == "died":  # a process may live here
             why = "its process died, which another machine need not do"
-        elif why == ELSEWHERE and one.row.status not in RESULTS:
-            why = UNJUDGED
-        if not why or (why == ELSEWHERE and run_code and _public(one)):
-            able.append(one)
-            why_not[one.row.key] = why
-        else:
+        if why:
             reasons[why] += 1
-    foreign, lacking = [], Counter[str]()
+        else:
+            able.append(one)
+    lacking = Counter[str]()
     for one in random.Random(result.seed).sample(able, min(sample, len(able))):
-        if why_not[one.row.key]:
-            foreign.append(one)
-            continue
         ((again,), points) = execute([one.job])
         result.again += 1
         differences = [*row_differences(one.row, again)]
@@ -286,8 +250,6 @@ def _sampled(
             wrong = {column: problem for column, problem in wrong.items() if column not in chaotic}
         result.problems += [f"{one}: {problem}" for problem in wrong.values()][:1]
         lacking.update(column for column, problem in differences if not problem)
-    if foreign:
-        _in_sandbox(archive, foreign, run, result)
     result.unchecked += [f"{counted(count, 'run')}: {why}" for why, count in reasons.items() if count]
     result.unchecked += [
         f"{column}: {counted(count, 'row')} of the {result.again:,} made again do not have it; made today they do"
@@ -313,10 +275,6 @@ def _as_pinned(stated: Row, again: Row) -> bool:
     return pin is not None and (again.data_sha256 or "").replace(here, pin.sha256) == stated.data_sha256
 
 
-ELSEWHERE = "its method is not installed here; --run-code runs that of the archive, in a sandbox"
-UNJUDGED = "it ended in an error, by a method that is not installed here"
-
-
 def _not_here(one: Stated) -> str:
     """Why a run cannot be made by what is installed here; "" where it can."""
     name = str(one.identity["algorithm"])
@@ -325,7 +283,7 @@ def _not_here(one: Stated) -> str:
     try:
         algorithms.get(name)
     except UserError:
-        return ELSEWHERE
+        return "its method is not installed here"
     return _no_problem(one)
 
 
@@ -352,90 +310,3 @@ def _no_problem(one: Stated) -> str:
     except UserError:
         return f"{name} is no problem of what is installed here"
     return ""
-
-
-def _public(one: Stated) -> bool:
-    """Whether a run of code of the archive's own can be judged here: its problem is known, and it is no sweep."""
-    return not _no_problem(one) and not one.identity.get("sweep")
-
-
-def _in_sandbox(archive: content.PaperArchive, rows: list[Stated], run: harness.Runs, result: Verified) -> None:
-    """Run methods of the archive's own code in the sandbox, and judge by the iterates that come back."""
-    if run is harness.frames and sandbox.at_hand() is None:
-        result.unchecked.append(f"{counted(len(rows), 'run')}: {sandbox.NONE}; install one")
-        return
-    planned: dict[int, tuple[Stated, Problem, np.ndarray]] = {}
-    with tempfile.TemporaryDirectory(prefix="dpbench-verify-") as home:
-        folder = Path(home) / "given"
-        for name, content in archive.code.items():
-            path = folder / "code" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
-        tasks = []
-        for number, one in enumerate(rows):
-            try:
-                problem = build(str(one.row.problem))
-            except NotAtHand as error:
-                result.unchecked.append(f"{one}: {error}")
-                continue
-            if problem.w2 or problem.row_bound_norm != "l2":
-                result.unchecked.append(f"{one}: a problem with w2 or a bound on ‖x‖₁ is not handed to the sandbox")
-                continue
-            task, start = _task(number, one, problem, folder)
-            tasks.append(task)
-            planned[number] = one, problem, start
-        (folder / "tasks.json").write_bytes(msgspec.json.encode(Tasks("", tasks)))
-        frames = {frame.task: frame for frame in run(folder, sandbox.Limits(SECONDS, 2 * SECONDS))}
-    for number, (one, problem, start) in planned.items():
-        result.again += 1
-        result.problems += _judged(one, problem, start, frames.get(number))
-    told = "objective, δ and planned ε alone were computed again; install its package to compare the other columns"
-    result.unchecked.append(f"{counted(len(planned), 'run')} of the archive's own methods: {told}")
-
-
-def _task(number: int, one: Stated, problem: Problem, folder: Path) -> tuple[Task, np.ndarray]:
-    """The run as a task of the harness, from the start and the stream that its key stands for."""
-    row, told = one.row, one.identity
-    start = catalogue.draw(
-        catalogue.recipe_of(problem.name).start, problem.d, stream(f"{problem.name}/{row.seed}", "init")
-    )
-    start, data = np.asarray(start)[None], f"{number}.npz"
-    X = problem.X
-    parts = (
-        {"data": X.data, "indices": X.indices, "indptr": X.indptr, "shape": np.array(X.shape)}
-        if problem.is_sparse
-        else {"X": np.asarray(X)}
-    )
-    np.savez(folder / data, y=problem.y, start=start, **parts)
-    task = Task(
-        task=number, data=data, loss=problem.loss.name, l1=problem.l1, l2=problem.l2, keys=[row.key],
-        epsilon=float(row.epsilon or 0), delta=float(row.delta or 0), accounting=told["accounting"],
-        relation=str(row.relation), settings=dict(told["settings"]), algorithm=told["algorithm"],
-        row_bound=None if math.isinf(problem.row_bound) else problem.row_bound,
-    )  # fmt: skip
-    return task, start
-
-
-def _judged(one: Stated, problem: Problem, start: np.ndarray, frame: harness.TaskResult | None) -> Iterator[str]:
-    if frame is None:
-        yield f"{one}: its code, run again, ended before it"
-        return
-    if frame.error or len(frame.W) != start.size * 8:
-        yield f"{one}: its code, run again: {ascii(frame.error)[1:-1][:160] or 'no iterates came back'}"
-        return
-    W = np.frombuffer(frame.W).reshape(start.shape)
-    with np.errstate(all="ignore"):
-        objective = float(problem.value(W)[0]) if np.isfinite(W).all() else math.inf
-    stated = math.inf if one.row.objective is None else one.row.objective
-    if not same(stated, objective):
-        yield f"{one}: its row says objective = {shown(stated)}, its code run again gives {shown(objective)}"
-    try:
-        if not same(delta := delta_value(check_delta(one.identity["delta"]), problem.n), one.row.delta):
-            yield f"{one}: its row says delta = {shown(one.row.delta)}, its key stands for {shown(delta)}"
-        here = composition_of(msgspec.convert(frame.releases, list[ReleaseCount]))
-        cost = spent(here, float(one.row.delta or 0), Relation(one.row.relation)).epsilon
-    except (UserError, PrivacyError, msgspec.ValidationError, ValueError, TypeError) as error:
-        yield f"{one}: what its code released: {ascii(str(error))[1:-1][:160]}"
-        return
-    if one.row.private and not same(cost, one.row.epsilon_planned, 0.0, SAME_EPSILON):
-        yield f"{one}: its row plans ε = {shown(one.row.epsilon_planned)}, its code's noise composes to {cost:.6g}"

@@ -169,8 +169,7 @@ EXIT = {"holds": 0, "wrong": 1, "not checked": 3}
 @option("--sample", default=5, metavar="N", help="How many runs to make again.")
 @option("--seed", metavar="N", help="Of their choice; drawn anew by default, and printed.")
 @option("--accept", multiple=True, metavar="seconds", help="Take measured times on trust: they cannot be repeated.")
-@flag("--run-code", help="Run the archive's own methods too, in a sandbox.")
-def verify(archive: str, sample: int, seed: int | None, accept: tuple[str, ...], run_code: bool) -> int:
+def verify(archive: str, sample: int, seed: int | None, accept: tuple[str, ...]) -> int:
     """Check an archive of an experiment: digests, keys, its grid, and a sample of its runs, made again here.
 
     dpbench verify paper.zip --sample 5 --accept seconds
@@ -178,11 +177,9 @@ def verify(archive: str, sample: int, seed: int | None, accept: tuple[str, ...],
     A run that is made again must agree in every column and in its trace. The exit code is 0 if the archive holds, 1 if
     something is wrong, and 3 if something could not be checked: the output lists it.
 
-    Runs are made by what is installed here. Nothing in the archive is run, unless --run-code says so: then methods that
-    are not installed run from its code, in a sandbox (bubblewrap) without network, and losses and ε are computed
-    outside.
+    Runs are made by what is installed here, and nothing in the archive is run.
     """
-    result = dpbench.verify(archive, sample=sample, seed=seed, run_code=run_code, accept=accept)
+    result = dpbench.verify(archive, sample=sample, seed=seed, accept=accept)
     manifest, versions = result.manifest, result.code_versions
     click.echo(f"{manifest.experiment} ({manifest.title}), {manifest.profile} profile: {result.outcome.upper()}")
     more = f" and {len(versions) - SHOWN} others" if len(versions) > SHOWN else ""

@@ -23,14 +23,12 @@ if TYPE_CHECKING:
 @RESULTS
 @option("--out", "--figures", "figures", default="figures", metavar="DIR", help="Folder of the figures and pages.")
 @several("--with", "beside", metavar="DIR", help="Also draw the rows of this folder: results/adhoc/NAME")
-@flag("--latex", help="Also write a section of a paper: section.tex and references.bib.")
 @flag("--check", help="Print the scorecard, claim by claim, and write nothing.")
 def report(
     reference: str | None,
     profile: str | None,
     figures: str,
     beside: tuple[str, ...],
-    latex: bool,
     check: bool,
     results: str,
 ) -> int | None:
@@ -42,21 +40,15 @@ def report(
     adhoc: the excess loss against ε beside the full profile's best methods, a table, curves of runs that were made with
     --trace, and the commands that made them. Missing rows leave a gap that
     names the command to fill it.
-    With --latex, each experiment's folder also gets section.tex, with its figures, tables and claims, which a document
-    can \\input, and references.bib.
     --with adds the rows of your own method to every figure and table that has their problem and ε; give it its own
     --out folder. With --check, the exit code is 2 if an experiment has no results to judge, and 0 otherwise,
     whatever the verdicts.
     """
-    if check and latex:
-        raise UserError("--latex goes without --check, which writes nothing")
     if check and beside:
         raise UserError("--with goes without --check: claims are about the methods of their paper")
     if check:
         return _scorecard(reference, profile, results)
-    dpbench.report(
-        reference, profile=profile, results=results, figures=figures, beside=beside, latex=latex, notify=click.echo
-    )
+    dpbench.report(reference, profile=profile, results=results, figures=figures, beside=beside, notify=click.echo)
     return None
 
 

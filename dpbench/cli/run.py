@@ -165,34 +165,22 @@ HOUR = 3600.0
 @option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
 @option("--shards", metavar="N", help="Split the rows into N parts, kept by dask's workers.")
 @option("--part", metavar="I/N", help="Only the I-th of N parts of the runs, for N processes on one DIR.")
-@option(
-    "--profile-of", "key", metavar="KEY", help="Print the privacy profile and trade-off curve of the run with this key."
-)
 @flag("--trace", help="Record the excess loss after each iteration; dpbench report draws it.")
 @flag("--served", help="Run the algorithm in a process without the rows: private by construction.")
 @flag("--yes", help="Start even if the runs take more than an hour.")
 @DEBUG
 @option("--out", "--results", "results", default="results", metavar="DIR", help="Folder that the rows are added to.")
-def run(
-    algorithm: tuple[str, ...], reference: str | None, key: str | None, debug: bool, yes: bool, **given: Any
-) -> int:
+def run(algorithm: tuple[str, ...], reference: str | None, debug: bool, yes: bool, **given: Any) -> int:
     """Run algorithms (--algo), or an experiment's grid (--experiment), and keep the rows.
 
     \b
     dpbench run --algo dp-gd --algo my_method.py:MyMethod --dataset synthetic --eps 1 --seeds 5
     dpbench run --experiment second_order/fig2 --profile quick
-    dpbench run --profile-of 1f0c9a
 
     Finished runs are kept and not repeated, so an interrupted command resumes. Without --dataset, the algorithm runs on
     those data sets of its paper's experiment that are fetched, and on the synthetic one. Settings that you do not give
     take the tuned values that ship with that experiment, if there are any; such runs are made one at a time and timed.
     """
-    if key is not None:
-        if algorithm or reference is not None:
-            raise UserError("--profile-of stands alone: it takes the key of a row that there is")
-        for path in dpbench.privacy_profile(key, results=given["results"]):
-            click.echo(str(path))
-        return 0
     if bool(algorithm) == (reference is not None):
         raise UserError("give either --algo NAME or --experiment NAME")
     clash = typed(*(OF_A_GRID if algorithm else OF_ONE))

@@ -30,13 +30,11 @@ def build(
     results: str | os.PathLike[str] = "results",
     figures: str | os.PathLike[str] = "figures",
     beside: Iterable[str | os.PathLike[str]] = (),
-    latex: bool = False,
 ) -> Iterator[str]:
     """Rebuild artefacts, scorecards and the pages around them, and yield a line for each.
 
     reference: "experiment" or "experiment/artefact"; None for all, runs of one's own among them, which profile "adhoc"
-    selects alone. beside: folders of other rows to draw into them. latex: a section of a paper for each experiment,
-    too. UserError when the selection has no results.
+    selects alone. beside: folders of other rows to draw into them. UserError when the selection has no results.
     """
     from dpbench.reporting import adhoc, errata_pages, explorer, pages, privacy_page
 
@@ -46,7 +44,7 @@ def build(
     folders = []
     selected = [] if profile == adhoc.PROFILE else _selection(reference, profile)
     parts = [
-        (experiment.name, artefact, context.profile, results, figures, tuple(beside), latex)
+        (experiment.name, artefact, context.profile, results, figures, tuple(beside))
         for experiment, artefact in selected
         for context in contexts(experiment, profile, results, beside)
     ]
@@ -91,10 +89,9 @@ def _drawn(
     results: str | os.PathLike[str],
     figures: str | os.PathLike[str],
     beside: Iterable[str | os.PathLike[str]],
-    latex: bool,
 ) -> tuple[list[str], Path]:
     """Draw the artefacts of one experiment and profile: a line for each, and the profile's folder."""
-    from dpbench.reporting import manifest, section
+    from dpbench.reporting import manifest
     from dpbench.reporting.scorecard import artefacts
 
     experiment = experiments.get(name)
@@ -108,8 +105,6 @@ def _drawn(
         gaps = f"  ({counted(len(entries[-1]['gaps']), 'gap')})" if entries[-1]["gaps"] else ""
         lines.append(f"{folder / one.name}.*  {entries[-1]['title']}{gaps}")
     manifest.update(folder, context, entries)
-    if latex:
-        lines.append(f"{' and '.join(map(str, section.write(folder)))}  {experiment.title}, to \\input")
     return lines, folder.parent
 
 
@@ -185,7 +180,6 @@ def report(
     results: str | os.PathLike[str] = "results",
     figures: str | os.PathLike[str] = "figures",
     beside: Iterable[str | os.PathLike[str]] = (),
-    latex: bool = False,
     notify: Callable[[str], None] = silent,
 ) -> None:
     """Rebuild figures, tables and pages from the rows, under `figures/PROFILE/index.html`; no solver runs.
@@ -197,8 +191,6 @@ def report(
         figures: the folder to write to.
         beside: folders of other rows (`results/adhoc/NAME`) to draw into every artefact that has their problem and ε;
             they need `figures` of their own.
-        latex: also write `section.tex` and `references.bib` into each experiment's folder: a section of a paper with
-            its figures, tables and claims.
         notify: gets a line for each file group written.
 
     Raises:
@@ -210,7 +202,7 @@ def report(
     # The committed figures are of the papers' rows alone.
     if beside and Path(figures) == Path("figures"):
         raise UserError("figures: with rows of your own beside, give a folder of your own, as --out my-figures")
-    for line in build(reference, profile, results=results, figures=figures, beside=beside, latex=latex):
+    for line in build(reference, profile, results=results, figures=figures, beside=beside):
         notify(line)
 
 

@@ -27,20 +27,16 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dpbench import algorithms, datasets
-from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult, make_settings
+from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult
 from dpbench.errors import Defect, UserError, WorkerDied
-from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Composition, Relation
-from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import stream
-from dpbench.problems import Problem, build, catalogue
+from dpbench.problems import Problem, build
 from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.problems.scores import held_out_scores
 from dpbench.run import outcomes
-from dpbench.run.bind import BatchRun, BoundRun, Build, ObjectiveTrace, bind, bind_jobs, own_columns
+from dpbench.run.bind import BatchRun, BoundRun, Build, ObjectiveTrace, bind_jobs, own_columns
 from dpbench.run.job import Job
 from dpbench.run.row import RUNS, Point, Row
-from dpbench.run.store import Store
 from dpbench.serving.method import ServedMethod
 from dpbench.serving.process import isolation
 from dpbench.version import DISTRIBUTION, __version__
@@ -306,43 +302,3 @@ def code_version() -> str:
     except (OSError, subprocess.SubprocessError):
         commit = ""
     return f"{version}+g{commit}" if commit else version
-
-
-LEAST = 6  # letters of a key
-
-
-def row_of(key: str, results: str | os.PathLike[str]) -> Row:
-    """The row whose key begins with `key`, under any profile; UserError where there is none, or more than one."""
-    if len(key) < LEAST:
-        raise UserError(f"key: give at least its first {LEAST} letters, got {key!r}")
-    found: dict[str, Row] = {}
-    for folder in sorted(Path(results).glob("*/*/runs")):
-        store = Store(results, folder.parent.parent.name, folder.parent.name)
-        found |= {row.key: row for row in store.rows(key)}
-    if len(found) != 1:
-        raise UserError(f"key: {len(found) or 'no'} rows in {results} have a key that begins with {key}")
-    return found.popitem()[1]
-
-
-def planned(row: Row) -> tuple[Composition, Budget]:
-    """What the run of a row could have released, and its budget: the plan of its method, without any data.
-
-    A run of a method that plans nothing is made again, with noise of its own. UserError for a run of an algorithm that
-    is not installed, or of a sweep; NotAtHand for data that it needs.
-    """
-    if row.sweep:
-        raise UserError(f"key: {row.key} is a sweep of many runs; give that of a single one")
-    name = str(row.problem)
-    method, _ = algorithms.resolve(str(row.algorithm))
-    target, key = catalogue.declare(name), f"replay/{row.key}"
-    settings = method.complete(target, make_settings(method, row.settings or {}))
-    budget = Budget(float(row.epsilon or 0), float(row.delta or 0), Relation(row.relation), str(row.accounting))
-    mechanisms = Mechanisms([key], budget, declared=method.declared(budget.relation))
-    method.plan(target, mechanisms, settings)
-    if plan := mechanisms.ledger.planned(0):
-        return plan, budget
-    problem = build(name)
-    start = np.asarray(catalogue.draw(catalogue.recipe_of(name).start, problem.d, stream(f"{name}/{row.seed}", "init")))
-    with one_thread():
-        run = bind(method, problem, [settings], [budget], start[None], [key]).run()
-    return run.mechanisms.ledger.planned(0), budget

@@ -1,20 +1,18 @@
-"""An experiment's archive: what was altered is found, what cannot be checked is named, code runs if asked for."""
+"""An experiment's archive: what was altered is found, what cannot be checked is named, its code never runs."""
 
 import hashlib
-import io
 import json
 import math
 import shutil
 import zipfile
 from pathlib import Path
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 
 import dpbench
 from dpbench import datasets, experiments
-from dpbench.archive import compared, content, harness, verifying, zipped
+from dpbench.archive import compared, content, verifying, zipped
 from dpbench.cli.board import verify as command
 from dpbench.datasets.cache import Pin
 from dpbench.errors import UserError
@@ -116,16 +114,6 @@ def archived(site, results):
         return dpbench.archive(NAME, "small", results=results, out=results / "paper.zip")
 
 
-def here(folder, limits):
-    """The harness in this process, with the archive's code on the path."""
-    pipe = io.BytesIO()
-    with installed(folder / "code", NAME):
-        harness.serve(folder, pipe)
-    pipe.seek(0)
-    while size := int.from_bytes(pipe.read(4), "big"):
-        yield msgspec.msgpack.decode(pipe.read(size), type=harness.TaskResult)
-
-
 def altered(path, out, **members):
     """The archive with some members put through functions, and the manifest's digests made to fit."""
     with zipfile.ZipFile(path) as archive:
@@ -199,30 +187,13 @@ def test_what_no_second_run_confirms_is_not_checked_until_the_reader_accepts_it(
         assert dpbench.verify(archived.path, sample=0, accept=["seconds"]).unchecked == ["no run was made again"]
 
 
-def test_without_the_package_its_code_is_not_run_unless_asked_for(archived, monkeypatch, tmp_path):
+def test_without_the_package_its_code_is_not_run(archived, monkeypatch, tmp_path):
     monkeypatch.setenv("RAN", str(tmp_path / "ran"))
     found = dpbench.verify(archived.path, sample=8)
     assert (found.outcome, found.problems, found.again) == ("not checked", [], 5)  # those of dp-gd
-    assert any("3 runs: its method is not installed here; --run-code" in line for line in found.unchecked)
+    assert any("3 runs: its method is not installed here" in line for line in found.unchecked)
     assert not (tmp_path / "ran").exists()
-    found = verifying.verified(archived.path, sample=8, run_code=True, run=here)
-    assert (found.outcome, found.problems, found.again) == ("not checked", [], 8)
-    assert any("3 runs of the archive's own methods: objective" in line for line in found.unchecked)
-    assert (tmp_path / "ran").exists()
     assert NAME not in experiments.names()
-
-
-def test_of_the_archives_own_method_the_delta_is_that_of_the_key(archived, tmp_path):
-    forged = altered(archived.path, tmp_path / "forged.zip", rows__jsonl=each_row(lambda row: {**row, "delta": 0.5}))
-    found = verifying.verified(forged, sample=8, run_code=True, run=here)
-    assert sum("its row says delta = 0.5, its key stands for" in line for line in found.problems) == 3
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("bwrap"), reason="no bubblewrap")
-def test_its_code_runs_in_the_sandbox(archived):
-    found = dpbench.verify(archived.path, sample=8, run_code=True)
-    assert (found.problems, found.again) == ([], 8)
 
 
 FORGED = {
@@ -435,25 +406,6 @@ def test_of_a_run_whose_process_died_nothing_is_known(site, archived, tmp_path):
         found = dpbench.verify(forged, sample=8, accept=["seconds"])
     died = "8 runs: its process died, which another machine need not do"
     assert (found.again, found.unchecked) == (0, [died, "no run was made again"])
-
-
-def test_an_error_of_a_method_that_is_not_installed_is_not_judged(archived, tmp_path):
-    forged = altered(
-        archived.path, tmp_path / "forged.zip", rows__jsonl=each_row(lambda row: {**row, "status": "refused"})
-    )
-    found = verifying.verified(forged, sample=8, run_code=True, run=here)
-    assert f"3 runs: {verifying.UNJUDGED}" in found.unchecked
-
-
-def test_a_forged_row_of_the_archives_own_method_is_found_in_the_sandbox(archived, tmp_path):
-    forged = altered(
-        archived.path,
-        tmp_path / "forged.zip",
-        rows__jsonl=each_row(lambda row: {**row, "objective": 0.1} if row["algorithm"] == "archived-gd" else row),
-    )
-    found = verifying.verified(forged, sample=8, run_code=True, run=here)
-    assert len(found.problems) == 3
-    assert all("its code run again gives" in line for line in found.problems)
 
 
 def test_one_forged_row_of_many_is_found_when_it_is_in_the_sample(site, archived, tmp_path):

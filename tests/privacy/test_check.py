@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpbench.errors import UserError
 from dpbench.privacy.check import mu, profile, trade_off
 from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace, LastIterate, PureDP, Relation, WithoutReplacement
 
@@ -72,23 +71,3 @@ def test_a_fit_has_its_profile():
     fit = dpbench.fit(X, np.sign(X[:, 0]), algorithm="dp-gd", epsilon=1.0, T=5, accounting="tight", seed=0)
     assert fit.profile([fit.released.delta])[0] == pytest.approx(fit.released.epsilon_planned)
     assert fit.trade_off([0.0, 1.0]).tolist() == [1.0, 0.0]
-
-
-@pytest.mark.thorough
-def test_the_profile_of_a_row_is_two_files(tmp_path, monkeypatch):
-    import dpbench
-
-    monkeypatch.chdir(tmp_path)
-    runs = dpbench.run_algorithm("dp-newton-hess-clip", "synthetic", seeds=1, settings={"T": 2}, jobs=1)
-    row = runs.rows().iloc[0]
-    csv, png = dpbench.privacy_profile(row["key"][:10])
-    lines = csv.read_text().splitlines()
-    assert lines[0] == "curve,x,y"
-    assert png.stat().st_size > 10_000
-    at = [line.split(",") for line in lines if line.startswith("profile")]
-    epsilons = np.interp(math.log(row["delta"]), [math.log(float(x)) for _, x, _ in at], [float(y) for *_, y in at])
-    assert epsilons == pytest.approx(row["epsilon_planned"], rel=0.01)
-    with pytest.raises(UserError, match="no rows in results have a key"):
-        dpbench.privacy_profile("0" * 12)
-    with pytest.raises(UserError, match="at least its first 6 letters"):
-        dpbench.privacy_profile("0")

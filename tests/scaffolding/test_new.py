@@ -71,11 +71,10 @@ def test_every_verb_takes_the_paper_until_it_is_removed(begun, tmp_path, monkeyp
         call("run", *of, "--jobs", "1")
         assert [path.name for path in (tmp_path / "results" / "quick").iterdir()] == ["tiny_paper"]
         assert "120" in call("status", *of)
-        call("report", *of, "--latex")
+        call("report", *of)
         figures = tmp_path / "figures" / "quick"
         assert "Tiny paper" in (figures / "tiny_paper" / "index.html").read_text(encoding="utf-8")
         assert (figures / "tiny_paper" / "published_values.md").is_file()
-        assert r"\includegraphics" in (figures / "tiny_paper" / "section.tex").read_text(encoding="utf-8")
         assert '"tiny_paper"' in (figures / explorer.FOLDER / explorer.DATA).read_text(encoding="utf-8")
         assert any(figures.glob("*errata*"))
         assert "held" in call("report", *of, "--check")

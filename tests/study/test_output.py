@@ -7,7 +7,7 @@ import pytest
 
 from dpbench.algorithms import registry
 from dpbench.algorithms.base import Algorithm
-from dpbench.study.output import Figure, Table, latex, markdown
+from dpbench.study.output import Figure, Table, escaped, latex, markdown
 from dpbench.study.style import LOOKS, figure_style, look
 
 
@@ -24,6 +24,17 @@ def test_latex_escapes_what_pdflatex_would_choke_on():
     assert r"$\varepsilon$" in text
     assert r"5 \% of a\_b \& c \\" in text
     assert text.isascii()
+
+
+def test_no_text_reaches_latex_as_a_command_and_every_letter_is_kept_or_one():
+    text = latex(pd.DataFrame({"a": [r"\input{/etc/passwd} $x$ { łódź 漢"]}), r"\input{/etc/passwd}")
+    assert text.count(r"\textbackslash{}input\{/etc/passwd\}") == 2
+    assert r"\input{" not in text
+    assert "łódź" in text
+    assert "漢" not in text
+    for letter in map(chr, range(32, 127)):
+        told = escaped(letter)
+        assert told == letter or told.startswith(("\\", "$", "''")), told
 
 
 @pytest.fixture
