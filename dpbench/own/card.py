@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import jinja2
 import msgspec
 
 from dpbench import files
@@ -14,78 +15,29 @@ from dpbench.own.forecast import Forecasts
 from dpbench.own.model import Model, load
 from dpbench.own.planning import plan
 from dpbench.own.statement import Statement
-from dpbench.schema import Column, Schema, word
+from dpbench.schema import Schema, word
 
 
-def card_of(name: str, model: Model, statement: Statement, holds: Sequence[str], foreseen: Forecasts) -> str:
+def _cell(text: str) -> str:
+    """On one line, without a bar that ends the cell."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+TEMPLATES = jinja2.Environment(
+    loader=jinja2.PackageLoader("dpbench", "own"), trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True,
+    undefined=jinja2.StrictUndefined,
+)  # fmt: skip
+TEMPLATES.filters |= {"cell": _cell, "word": word}
+TEMPLATES.globals["number"] = lambda bounds: f"{bounds[0]:g} to {bounds[1]:g}"
+
+
+def card_of(name: str, model: Model, statement: Statement, holds: Sequence[str], plan: Forecasts) -> str:
     """The card, in Markdown; name: of the model's file; holds: what was checked of its statement."""
-    classifier, schema, bound = model.labels is not None, described(model), model.bound or model.encoding.bound
-    target = schema.target
-    classes = tuple(map(str, model.labels or ()))
-    low, high = target.bounds or (0.0, 0.0)
-    task = f"the class of {target.name}: {', '.join(classes)}" if classifier else f"{target.name}, {low:g} to {high:g}"
-    loss = "logistic" if classifier else "least-squares"
-    text = [
-        f"# {name}",
-        "",
-        f"A linear {loss} model that predicts {task}. It was fitted under differential privacy by "
-        f"`{statement.mechanism}` on {statement.rows:,} rows, {statement.made[:10]}.",
-        "",
-        "## Privacy",
-        "",
-        *(f"  - {line.strip()}" if line.startswith(" ") else f"- {line}" for line in statement.lines()),
-    ]
-    text += ["- Checked when this card was made:", *(f"  - {line}" for line in holds)]
-    text += [
-        "",
-        "The guarantee protects one row, all of its cells together. A person with several rows is protected less. What "
-        "is listed as public is not protected. The guarantee covers this release alone: other releases from the same "
-        "rows add to its cost.",
-        "",
-        "## What to expect",
-        "",
-        *_expected(statement.mechanism, foreseen),
-    ]
-    text += ["", "## Inputs", "", "| column | takes | a missing cell |", "|---|---|---|"]
-    text += [
-        f"| {_cell(column)} | {_takes(one)} | {_missing(one)} |"
-        for column, one in schema.columns.items()
-        if not one.drop
-    ]
-    text += [
-        "",
-        "Values beyond the bounds count as the nearest bound, unknown categories as none. "
-        + (
-            f"With each number scaled to [-1, 1], a row longer than {bound:.4g} is shortened to that length."
-            if bound is not None
-            else ""
-        ),
-        "",
-        "## Limits",
-        "",
-        "- It is linear: it cannot use what shows only in combinations of columns.",
-        "- Its weights contain noise. A single weight says little, and its sign may come from the noise.",
-    ]
-    if classifier:
-        how = "not calibrated: noise and ridge move them to the middle. Use their order"
-        if statement.mechanism == "dp-gd-average" and len(model.labels or ()) > 2:
-            how = "calibrated by what was released, with few rows or a small ε by a guess: check them before use"
-        text.append(f"- Its probabilities are {how}.")
-        text.append("- Small groups are predicted worse, and privacy makes that worse still: measure it before use.")
-    text += [
-        "",
-        "## Use",
-        "",
-        "```python",
-        "import dpbench",
-        "",
-        f"model = dpbench.load_model({name!r})",
-        "model.predict(table)  # a pandas DataFrame with the columns above"
-        if not model.positional
-        else f"model.predict(X)  # (rows, {len(schema.columns)}) numbers, columns as above",
-        "```",
-    ]
-    return "\n".join(line.rstrip() for line in text) + "\n"
+    return TEMPLATES.get_template("card.md").render(
+        name=name, schema=described(model), classes=[str(label) for label in model.labels or ()],
+        bound=model.bound or model.encoding.bound, positional=model.positional, statement=statement, holds=holds,
+        plan=plan, foreseen=next((one for one in plan.forecasts if one.method == statement.mechanism), None),
+    )  # fmt: skip
 
 
 def described(model: Model) -> Schema:
@@ -97,48 +49,6 @@ def described(model: Model) -> Schema:
     columns = dict(zip(names, schema.columns.values(), strict=True))
     target = msgspec.structs.replace(schema.target, name="the target")
     return msgspec.structs.replace(schema, target=target, columns=columns)
-
-
-def _expected(mechanism: str, plan: Forecasts) -> list[str]:
-    foreseen = next((one for one in plan.forecasts if one.method == mechanism), None)
-    if foreseen is None:
-        return [f"Not simulated: {plan.left_out.get(mechanism, 'no estimator runs the method')}."]
-    lines = [
-        "Simulated on tables of the same schema and size, or on public rows. No score of the private rows is in this "
-        "card: it would be exact, and so not private.",
-        "",
-        "| score | median | nine tenths lie in |",
-        "|---|---|---|",
-    ]
-    for score in plan.scores:
-        middle, least, most = foreseen.interval(score)
-        label = f"{score} (of what can be learned without privacy)" if score == "kept" else score
-        lines.append(f"| {label} | {middle:.2f} | {least:.2f} to {most:.2f} |")
-    return [*lines, *([""] if plan.notes else []), *(f"- {note[:1].upper()}{note[1:]}." for note in plan.notes)]
-
-
-def _missing(column: Column) -> str:
-    """What a missing cell of `column` counts as."""
-    counts = "counts as no category" if column.categories and not column.ordered else "counts as the middle"
-    return (
-        counts
-        + {"middle": "", "indicator": "; one more input marks it", "drop": "; no such row moved a weight"}[
-            column.missing
-        ]
-    )
-
-
-def _cell(text: str) -> str:
-    """On one line, without a bar that ends the cell."""
-    return " ".join(text.split()).replace("|", "\\|")
-
-
-def _takes(column: Column) -> str:
-    if column.bounds is not None:
-        return f"numbers, {column.bounds[0]:g} to {column.bounds[1]:g}"
-    if column.date is not None:
-        return f"dates (ISO 8601); {', '.join(column.date)} are used"
-    return ("ordered: " if column.ordered else "one of: ") + _cell(", ".join(map(word, column.categories or ())))
 
 
 def card(
