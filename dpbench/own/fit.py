@@ -14,6 +14,7 @@ from dpbench.algorithms import rules
 from dpbench.errors import UserError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import Fitted, execute, rows_of
+from dpbench.own.inputs import labels_beside
 from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
 from dpbench.own.statement import sentence
 from dpbench.privacy.check import profile, trade_off
@@ -232,16 +233,8 @@ def _by_schema(
     """(labels as they were given, how rows are made, spec) of a table."""
     schema.require_decided()
     row_bound = row_bounds.parse_mode(row_bound, schema.row_bound)
-    if not hasattr(X, "columns"):
-        raise UserError("X: give a pandas DataFrame, whose columns the schema names")
-    target, k = schema.target, len(schema.target.classes or ())
-    loss = _loss_of(loss, k)
-    if y is None and target.name not in X.columns:
-        raise UserError(f"y: there is no column {target.name!r} in X; give y")
-    y = X[target.name] if y is None else y
-    if len(y) != len(X):
-        raise UserError(f"y: {len(y)} values for {len(X)} rows")
-    encoding = encoding_of(schema, intercept=True)
+    y, k = labels_beside(X, y, schema.target.name), len(schema.target.classes or ())
+    loss, encoding = _loss_of(loss, k), encoding_of(schema, intercept=True)
     return y, encoding, Spec(loss=loss, row_bound=row_bound, **of_encoding(encoding, len(X), k), **fields)
 
 

@@ -19,6 +19,7 @@ from dpbench import algorithms, datasets
 from dpbench.algorithms.base import make_settings
 from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, WITHIN, all_within, row_norms, rows_beyond
 from dpbench.errors import DataError, UserError
+from dpbench.own.spec import ParameterError
 from dpbench.problems import Problem, losses
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem
 from dpbench.problems.grid import FEW, LARGE, ReplacedProblem, ShortenedRows, on_grid
@@ -92,6 +93,18 @@ def problem_of(
     if release:
         problem.limit = LARGEST_ITERATE
     return problem
+
+
+def labels_beside(X: Any, y: Any, target: str) -> Any:
+    """y, or the target's column of the table X; ParameterError where there is none, or it has another length."""
+    if not hasattr(X, "columns"):
+        raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
+    if y is None and target not in X.columns:
+        raise ParameterError(f"y: there is no column {target!r} in X; give y")
+    y = X[target] if y is None else y
+    if len(y) != len(X):
+        raise ParameterError(f"y: {len(y)} values for {len(X)} rows")
+    return y
 
 
 def checked(

@@ -17,6 +17,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from dpbench.errors import nearest, positive
 from dpbench.frames import unnamed
+from dpbench.own.inputs import labels_beside
 from dpbench.own.spec import ParameterError
 from dpbench.schema import Column, Schema, Target, word
 from dpbench.schema import load as load_schema
@@ -35,8 +36,6 @@ def by_schema(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, Schema]:
     """X, y and the schema that somebody wrote; ParameterError where they or other parameters do not fit it."""
     if not isinstance(estimator.schema, Schema | str | os.PathLike):
         raise ParameterError(f"schema must be a dpbench.schema.Schema or its TOML file, got {estimator.schema!r}")
-    if not hasattr(X, "columns"):
-        raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
     schema, bound = load_schema(estimator.schema), estimator.row_bound
     twice = [name for name in ("bounds", "categories") if getattr(estimator, name) is not None]
     number = bound is not None and not isinstance(bound, str)
@@ -48,12 +47,7 @@ def by_schema(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, Schema]:
     kind = "classes" if hasattr(estimator, "classes") else "bounds"
     if getattr(schema.target, kind) is None:
         raise ParameterError(f"schema: its target has no {kind}, which {type(estimator).__name__} needs")
-    if y is None and schema.target.name not in X.columns:
-        raise ParameterError(f"y: there is no column {schema.target.name!r} in X; give y")
-    y = X[schema.target.name] if y is None else y
-    if len(y) != len(X):
-        raise ParameterError(f"y: {len(y)} values for {len(X)} rows")
-    return X, y, schema
+    return X, labels_beside(X, y, schema.target.name), schema
 
 
 def schema_of(names: list[Any], bounds: Any, categories: Any, target: Target, row_bound: Any) -> Schema:

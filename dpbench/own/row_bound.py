@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -37,7 +37,6 @@ from dpbench.privacy.ledger import Composition, CountedRelease, Gaussian, Laplac
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 
-Way: TypeAlias = Literal["private", "rule"]
 RowBound: TypeAlias = Literal["auto", "private", "rule", "window"]
 BOUND_MODES = ("auto", "private", "rule", "window")
 LABEL = "row bound"
@@ -76,11 +75,6 @@ class BoundSplit(NamedTuple):
     delta: float
 
     @property
-    def way(self) -> Way:
-        """How the bound is found."""
-        return "rule" if self.release is None else "private"
-
-    @property
     def planned(self) -> Composition:
         """What is released for it."""
         return () if self.release is None else (CountedRelease(self.release, 1, LABEL),)
@@ -106,13 +100,8 @@ def mechanisms_of(exact: bool, seed: int | None) -> type[Mechanisms]:
     return Mechanisms
 
 
-def parse_mode(row_bound: Any, number: float | None) -> RowBound | None:
-    """How a bound is to be found beside a schema's `number`; UserError for what says none, or says it twice."""
-    if row_bound not in (None, *BOUND_MODES):
-        raise UserError(
-            f'row_bound must be "auto", "private", "rule", "window" or None, got {row_bound!r}; '
-            "a number is the schema's"
-        )
+def parse_mode(row_bound: Any, number: float | None) -> Any:
+    """How a bound is to be found beside a schema's `number`; UserError for what says it twice. `own.spec` checks it."""
     if number is not None and row_bound not in (None, "auto"):
         raise UserError("row_bound: the schema says it; leave it out")
     return None if number is not None else row_bound
@@ -131,15 +120,15 @@ def choose_split(
     relation: Relation,
     planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
 ) -> BoundSplit | None:
-    """What is done about a bound, from public numbers; None where rows are left as they are. planned: as of `split`.
+    """What is done about a bound, from public numbers; None where rows are left as they are.
 
-    PrivacyError as of `split`, for "private" alone.
+    planned: as of `first_within`. PrivacyError as of that, for "private" alone.
     """
     if how is None or (how != "rule" and not lengths.most):
         return None
     if how != "rule":
         try:
-            return split(epsilon, delta, relation, planned)
+            return first_within(candidate_splits(epsilon, delta), epsilon, delta, relation, planned)
         except PrivacyError:
             if how == "private":
                 raise
@@ -163,20 +152,20 @@ def candidate_splits(epsilon: float, delta: float) -> list[BoundSplit]:
     return [*(BoundSplit(bound_release, model_epsilon * factor, delta) for factor in SMALLER), laplace]
 
 
-def split(
+def first_within(
+    ways: Iterable[Any],
     epsilon: float,
     delta: float,
     relation: Relation,
     planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
-) -> BoundSplit:
-    """The split of (ε, δ), from public numbers, before any data are touched.
+) -> Any:
+    """The first split that keeps to (ε, δ) with the models' releases, from public numbers, before data are touched.
 
     planned: (ε, δ) of all models together → (what it would release, its δ) for each. PrivacyError where both routes
     find no split that keeps to ε.
     """
     error: PrivacyError | None = None
-    # Exact calibrations compose to a per mille more than their parts, so a little less is tried.
-    for way in candidate_splits(epsilon, delta):
+    for way in ways:
         try:
             models = planned(way.epsilon, way.delta)
             if not all(one for one, _ in models):

@@ -34,10 +34,9 @@ from dpbench.own.row_bound import LABEL, SMALLER, Lengths, mechanisms_of, noisy_
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.check import compose, guarantee
+from dpbench.privacy.check import guarantee
 from dpbench.privacy.exact.sums import RowSensitivity, Sum
 from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Relation
-from dpbench.privacy.verify import spent
 
 QUARTILES, MEAN, MIDDLES = "quartiles", "target mean", "column means"
 LABELS = (QUARTILES, MEAN, MIDDLES, LABEL)
@@ -65,11 +64,6 @@ class WindowSplit(NamedTuple):
     def release(self) -> Gaussian:
         """That of the bound on the rows."""
         return Gaussian(self.length)
-
-    @property
-    def way(self) -> str:
-        """How the bound is found."""
-        return "window"
 
     @property
     def planned(self) -> Composition:
@@ -158,7 +152,7 @@ def split(
     relation: Relation,
     planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
 ) -> WindowSplit:
-    """The split of (ε, δ), from public numbers; UserError where there is no room. planned: as of `row_bound.split`."""
+    """The split of (ε, δ), from public numbers; UserError where there is no room. planned: see `first_within`."""
     if not (delta > 0 and relation is Relation.REPLACE_ONE and lengths.intercept and lengths.most):
         raise UserError(
             'row_bound: "window" is for numbers with an intercept and columns of numbers, at delta > 0, when one row '
@@ -169,19 +163,13 @@ def split(
         raise UserError(f'row_bound: {n} rows at ε = {epsilon:g} have no room for a "window"; leave it out')
     choice = min(whole * CHOICES, RANKS / n)
     mu = 1 / Tight().noise_scale(((Gaussian(1.0), 1),), ((BoundedRange(choice), 2),), epsilon, delta)
-    error: PrivacyError | None = None
-    for factor in SMALLER:
+
+    def way(factor: float) -> WindowSplit:
         at = {label: 1 / (factor * mu * math.sqrt(share)) for label, share in SHARES.items()}
         model = gaussian_epsilon(factor * mu * math.sqrt(1 - sum(SHARES.values())), delta)
-        way = WindowSplit(choice, at[MEAN], at[MIDDLES], at[LABEL], model, delta)
-        try:
-            rest = [(one, spent(one, d, relation).epsilon, d) for one, d in planned(model, delta)]
-            compose([*way.parts, *rest], epsilon, delta, relation)
-        except PrivacyError as caught:
-            error = caught
-        else:
-            return way
-    raise error or PrivacyError("row_bound: no split of ε was found")
+        return WindowSplit(choice, at[MEAN], at[MIDDLES], at[LABEL], model, delta)
+
+    return row_bounds.first_within(map(way, SMALLER), epsilon, delta, relation, planned)
 
 
 def grid() -> np.ndarray:

@@ -188,7 +188,9 @@ def test_a_pure_method_that_is_planned_is_fitted(name):
 
 def test_no_split_is_a_line():
     with pytest.raises(PrivacyError, match="only while it runs"):
-        row_bound.split(1.0, 1e-6, REPLACE, lambda epsilon, delta: [((), delta)])
+        row_bound.first_within(
+            row_bound.candidate_splits(1.0, 1e-6), 1.0, 1e-6, REPLACE, lambda epsilon, delta: [((), delta)]
+        )
 
 
 @pytest.mark.thorough
@@ -299,7 +301,7 @@ def test_a_method_whose_releases_do_not_compose_with_it_takes_the_rule_and_says_
     def none(*of):
         raise PrivacyError("the method says what it releases only while it runs")
 
-    monkeypatch.setattr(row_bound, "split", none)
+    monkeypatch.setattr(row_bound, "first_within", none)
     model = PrivateClassifier(2.0, schema=SCHEMA).fit(table())
     assert model.row_bound_ == by_rule(lengths_of(SCHEMA)) == load_model(_saved(model)).row_bound_
     assert "counts as public: n, the schema, the column types, a row bound by rule" in model.guarantee_
