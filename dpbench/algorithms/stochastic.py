@@ -107,8 +107,7 @@ def stepper(problem: dp.Problem) -> Callable[..., None]:
 def _fetched(problem: ShardedProblem, W: dp.Array, rows: np.ndarray, *others: dp.Array) -> None:
     """The same where the rows lie elsewhere: those that come next are fetched."""
     X, y = problem.take(rows)
-    visited = dp.Problem(X, y, loss=problem.loss, l1=problem.l1, l2=problem.l2, w2=problem.w2)
-    stepper(visited)(W, np.arange(len(rows)), *others)
+    stepper(dp.Problem(X, y, **problem.objective))(W, np.arange(len(rows)), *others)
 
 
 def advance(

@@ -25,11 +25,11 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from decimal import MAX_EMAX, Decimal, localcontext
 from functools import lru_cache, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -95,15 +95,10 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     counts = tuple((_drift(r) if isinstance(r, LastIterate) else r, c) for r, c in counts)
     if any(isinstance(r, LogisticPerturbation) for r, _ in counts):
         return _perturbed(counts, delta)
-    # A draw behind a test has a δ of its own: it is taken off before the others are composed at what is left.
-    tested = [(r, c) for r, c in counts if isinstance(r, DrawAfterTest)]
-    if tested:
-        others = tuple((r, c) for r, c in counts if not isinstance(r, DrawAfterTest))
-        return _with_tested(tested, others, delta, relation)
-    perturbed = [(r, c) for r, c in counts if isinstance(r, ObjectivePerturbation)]
-    if perturbed:
-        rest = tuple((r, c) for r, c in counts if not isinstance(r, ObjectivePerturbation))
-        return _with_objective_perturbation(perturbed, rest, delta, relation)
+    for tail in TAILS:
+        if mine := [(r, c) for r, c in counts if isinstance(r, tail.kind)]:
+            rest = tuple((r, c) for r, c in counts if not isinstance(r, tail.kind))
+            return _with_tail(tail, mine, rest, delta, relation)
     # Gaussians compose to one Gaussian, whose ε(δ) is known exactly: no bound is needed.
     gaussians = [(r, c) for r, c in counts if isinstance(r, Gaussian)]
     if len(gaussians) == len(counts) and delta > 0:
@@ -124,34 +119,36 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
     return Spent(best.epsilon, best.checked_by + _stand_ins(counts))
 
 
-def _with_objective_perturbation(
-    perturbed: list[tuple[ObjectivePerturbation, int]], rest: Counts, delta: float, relation: Relation
+class Tail(NamedTuple):
+    """How a kind of release that has a δ of its own is composed.
+
+    taken: of δ by one of them. epsilon: of one, where it has so much of δ beside.
+    """
+
+    kind: type[Release]
+    name: str
+    taken: Callable[[Any], float]
+    epsilon: Callable[[Any, float], float]
+
+
+def _with_tail(
+    tail: Tail, mine: Sequence[tuple[Release, int]], rest: Counts, delta: float, relation: Relation
 ) -> Spent:
-    left = delta - math.fsum(c * r.delta for r, c in perturbed)
-    name = "tail bound of objective perturbation"
-    # The tail bounds take δ before anything else; what is left has to serve the others.
-    if left < -1e-12 * delta or (rest and left <= 0):
-        return Spent(math.inf, name)
-    epsilon = math.fsum(
-        c * (r.jacobian + 0.5 / r.noise_multiplier**2 + math.sqrt(-2 * math.log(r.delta)) / r.noise_multiplier)
-        for r, c in perturbed
-    )
-    other = _spent(rest, left, relation)
-    return Spent(epsilon + other.epsilon, f"{name} + {other.checked_by}" if rest else name)
-
-
-def _with_tested(tested: list[tuple[DrawAfterTest, int]], rest: Counts, delta: float, relation: Relation) -> Spent:
-    name = "worst pair of a draw behind a test"
-    left = delta - math.fsum(c * max(r.failure, r.leak) for r, c in tested)
+    """Basic composition: what `mine` take of δ is taken off before the `rest` is composed at what is left."""
+    left = delta - math.fsum(c * tail.taken(r) for r, c in mine)
     if left < -1e-12 * delta:
-        return Spent(math.inf, name)
+        return Spent(math.inf, tail.name)
     # With nothing beside them, the δ that is left lowers their own ε.
-    share = 0.0 if rest else max(left, 0.0) / sum(c for _, c in tested)
-    epsilon = math.fsum(c * _worst_draw(r, max(r.failure, r.leak) + share) for r, c in tested)
-    if not rest:
-        return Spent(epsilon, name)
+    share = 0.0 if rest else max(left, 0.0) / sum(c for _, c in mine)
+    epsilon = math.fsum(c * tail.epsilon(r, share) for r, c in mine)
     other = _spent(rest, max(left, 0.0), relation)  # at δ = 0 what is pure has its ε
-    return Spent(epsilon + other.epsilon, f"{name} + {other.checked_by}")
+    return Spent(epsilon + other.epsilon, f"{tail.name} + {other.checked_by}" if rest else tail.name)
+
+
+def _tail_bound(release: ObjectivePerturbation, _: float) -> float:
+    """See the module."""
+    z = release.noise_multiplier
+    return release.jacobian + 0.5 / z**2 + math.sqrt(-2 * math.log(release.delta)) / z
 
 
 def _worst_draw(release: DrawAfterTest, delta: float) -> float:
@@ -188,6 +185,17 @@ def _worst_draw(release: DrawAfterTest, delta: float) -> float:
     return top
 
 
+TAILS = (
+    Tail(
+        DrawAfterTest,
+        "worst pair of a draw behind a test",
+        lambda r: max(r.failure, r.leak),
+        lambda r, beside: _worst_draw(r, max(r.failure, r.leak) + beside),
+    ),
+    Tail(ObjectivePerturbation, "tail bound of objective perturbation", lambda r: r.delta, _tail_bound),
+)
+
+
 def _drift(release: LastIterate) -> Gaussian:
     """On a quadratic, where the bound is attained: how far T steps drift apart over the noise they add up to."""
     fading = release.contraction ** np.arange(release.steps)
@@ -216,16 +224,12 @@ def _perturbed(counts: Counts, delta: float) -> Spent:
 
 
 def _stand_ins(counts: Counts) -> str:
-    notes = {
-        "ε-DP selections as randomised response": any(
-            isinstance(r, PureDP | Radial | RadialPerturbation) for r, _ in counts
-        ),
-        "sampled Laplace as its amplified ε": any(
-            isinstance(r, WithoutReplacement) and isinstance(r.release, Laplace) for r, _ in counts
-        ),
-    }
-    present_notes = [note for note, present in notes.items() if present]
-    return f" ({'; '.join(present_notes)})" if present_notes else ""
+    notes = []
+    if any(isinstance(r, PureDP | Radial | RadialPerturbation) for r, _ in counts):
+        notes.append("ε-DP selections as randomised response")
+    if any(isinstance(r, WithoutReplacement) and isinstance(r.release, Laplace) for r, _ in counts):
+        notes.append("sampled Laplace as its amplified ε")
+    return f" ({'; '.join(notes)})" if notes else ""
 
 
 def _pure_epsilon(release: Release) -> float:

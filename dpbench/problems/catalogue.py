@@ -81,6 +81,11 @@ class Recipe:
         return datasets.describe(self.dataset)
 
     @property
+    def declared(self) -> dict[str, Any]:
+        """Loss, weights and the norm of the rows' bound, as a `Declaration` takes them."""
+        return {"loss": self.loss, **self.weights, "row_bound_norm": self.row_bound_norm}
+
+    @property
     def rows(self) -> int | None:
         """How many rows there are to train on; None where it takes the data to know."""
         rows = self.spec.rows
@@ -261,20 +266,15 @@ def _written_out(dataset: str, words: str) -> Recipe:
     natural = recipe_of(dataset)
     loss, *pairs = words.split(",")
     losses.get(loss)
-    weights, apart, fold = {}, natural.apart, natural.fold
+    weights, counts = {}, {"apart": natural.apart, "fold": natural.fold}
     for pair in pairs:
         name, _, value = pair.partition("=")
-        if name == "apart":
-            if not (value.isdecimal() and 2 <= int(value) <= 1000):
-                raise UserError(f"problem {dataset}:{words}: apart takes a whole number from 2 to 1000, got {value!r}")
-            apart = int(value)
-            continue
-        if name == "fold":
-            if not (value.isdecimal() and int(value) < apart):
-                raise UserError(
-                    f"problem {dataset}:{words}: fold takes a whole number below that of apart before it: {value!r}"
-                )
-            fold = int(value)
+        if name in counts:
+            low, high = (2, 1000) if name == "apart" else (0, counts["apart"] - 1)
+            if not (value.isdecimal() and low <= int(value) <= high):
+                most = f"from {low} to {high}" if name == "apart" else "below that of apart before it"
+                raise UserError(f"problem {dataset}:{words}: {name} takes a whole number {most}, got {value!r}")
+            counts[name] = int(value)
             continue
         if name not in regularisers.KINDS:
             raise UserError(f"problem {dataset}:{words}: no regulariser {name!r}; {nearest(name, regularisers.KINDS)}")
@@ -283,7 +283,7 @@ def _written_out(dataset: str, words: str) -> Recipe:
         except ValueError:
             raise UserError(f"problem {dataset}:{words}: {pair!r} is not NAME=WEIGHT") from None
     regularisers.make(**weights)
-    return replace(natural, loss=loss, weights=weights, apart=apart, fold=fold)
+    return replace(natural, loss=loss, weights=weights, apart=counts["apart"], fold=counts["fold"])
 
 
 def declare(name: str) -> Declaration:
@@ -296,15 +296,8 @@ def declare(name: str) -> Declaration:
     # Without a declared bound the largest norm is measured, which takes the rows.
     if recipe.row_bound is None or recipe.rows is None or spec.columns is None:
         return build(name)
-    return Declaration(
-        recipe.rows,
-        spec.columns,
-        loss=recipe.loss,
-        **recipe.weights,
-        row_bound=1.0 if isinstance(recipe.row_bound, str) else recipe.row_bound,
-        row_bound_norm=recipe.row_bound_norm,
-        name=name,
-    )
+    bound = 1.0 if isinstance(recipe.row_bound, str) else recipe.row_bound
+    return Declaration(recipe.rows, spec.columns, **recipe.declared, row_bound=bound, name=name)
 
 
 def build(name: str) -> Problem:
@@ -334,17 +327,7 @@ def _build(name: str, data: datasets.Dataset) -> Problem:
         data_hash = f"{data_hash} without one row in {recipe.apart}"
         if recipe.fold:
             data_hash = f"{data_hash}, fold {recipe.fold}"
-    weights: dict[str, Any] = {**recipe.weights}
-    problem = Problem(
-        X,
-        y,
-        loss=recipe.loss,
-        **weights,
-        row_bound=bound,
-        row_bound_norm=recipe.row_bound_norm,
-        name=name,
-        folder=data.folder,
-        data_hash=data_hash,
-    )
+    declared = recipe.declared | {"row_bound": bound, "name": name}
+    problem = Problem(X, y, folder=data.folder, data_hash=data_hash, **declared)
     problem.held_out = held_out
     return problem

@@ -6,6 +6,7 @@ it has not got it (any more). So a question may be asked twice, and no answer de
 
 from __future__ import annotations
 
+import functools
 import itertools
 import uuid
 from collections import OrderedDict
@@ -19,6 +20,13 @@ from dpbench.problems.losses import Loss
 from dpbench.problems.rows import Rows
 
 Merge: TypeAlias = Callable[[Any, Any], Any]  # of two shards' answers, such as their sum or their maximum
+
+
+def added(a: Any, b: Any) -> Any:
+    """The sum of two answers, or the sums of several each."""
+    return tuple(map(np.add, a, b)) if isinstance(a, tuple) else np.add(a, b)
+
+
 KEPT = 12e6  # bytes of predictions that a shard keeps, as dp-cd's batches have them
 
 
@@ -79,7 +87,7 @@ class ShardState:
         arguments: tuple[Any, ...],
         name: str,
         *question: Any,
-        merge: Merge = np.add,
+        merge: Merge = added,
     ) -> Any:
         """What the states' method `name` answers, merged. make(rows, *arguments): a state as it is now."""
         wanted = StateVersion(self._token, self._step, self._moved)
@@ -92,6 +100,16 @@ class ShardState:
     def renew(self) -> None:
         """Make every state anew, before the next question."""
         self._step += 2  # no move leads there
+
+
+class EachShard:
+    """The methods of a state made by `make`(rows, *`of`) that every shard keeps: their answers, added up."""
+
+    def __init__(self, state: ShardState, make: Callable[..., Any], of: tuple[Any, ...]) -> None:
+        self._state, self._make, self._of = state, make, of
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return functools.partial(self._state.ask, self._make, self._of, name)
 
 
 _steps = itertools.count(0, 2)

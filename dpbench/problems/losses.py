@@ -251,7 +251,18 @@ class PhaseRetrieval(Nonsmooth):
         return np.copysign(1.0, beyond, out=out)  # a third of the time of np.sign
 
 
-class Softmax(Loss):
+class ShortenedSlopes(Loss):
+    """Base of losses whose derivative by all predictions of a row is bounded in norm."""
+
+    def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
+        """The derivatives, shortened to a norm of at most `bound`."""
+        r = self.derivative(z, y, out).reshape(-1, self.outputs, z.shape[1])
+        if bound < self.lipschitz:
+            r *= np.minimum(1.0, bound / np.maximum(np.linalg.norm(r, axis=1, keepdims=True), bound / 2))
+        return out
+
+
+class Softmax(ShortenedSlopes):
     """log Σ_j exp(z_j) - z_y of `outputs` classes, y = 0, 1, …: multinomial logistic regression.
 
     Its gradient p - e_y has ‖p - e_y‖² = Σ_{j≠y} p_j² + (1 - p_y)² ≤ 2(1 - p_y)² ≤ 2, whatever the number of classes;
@@ -301,13 +312,6 @@ class Softmax(Loss):
         p[:, y.astype(int), np.arange(len(y))] -= 1
         return out
 
-    def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
-        """p - e_y, shortened to a norm of at most `bound`."""
-        r = self.derivative(z, y, out).reshape(-1, self.outputs, z.shape[1])
-        if bound < self.lipschitz:
-            r *= np.minimum(1.0, bound / np.maximum(np.linalg.norm(r, axis=1, keepdims=True), bound / 2))
-        return out
-
     def correct(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """In the first of a model's rows, whether the label's score is the largest."""
         scores = z.reshape(-1, self.outputs, z.shape[1])
@@ -320,7 +324,7 @@ class Softmax(Loss):
         raise UserError(f"loss: {self.name} has no Hessian row by row here; use a method that asks for none")
 
 
-class Weighted(Loss):
+class Weighted(ShortenedSlopes):
     """v(y)·ℓ(z, y): a loss of classes, each with a public weight v in (0, 1].
 
     A row moves the sum of gradients by v(y) times what it moves that of ℓ, so by the bound of ℓ at most. Weights that
@@ -374,13 +378,6 @@ class Weighted(Loss):
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         return np.multiply(self.base.second_derivative(z, y, out), self._of(y), out=out)
-
-    def bounded(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
-        """v(y)·ℓ', shortened to a norm of at most `bound`."""
-        r = self.derivative(z, y, out).reshape(-1, self.outputs, z.shape[1])
-        if bound < self.lipschitz:
-            r *= np.minimum(1.0, bound / np.maximum(np.linalg.norm(r, axis=1, keepdims=True), bound / 2))
-        return out
 
     def correct(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """As of the loss that is weighted."""

@@ -234,9 +234,8 @@ class Problem(EmpiricalRisk):
         if self.n * self.d > WIDENED:
             raise NoOptimum(f"{self}: a certificate takes float64, and {self.n} x {self.d} are not widened to it")
         X = self.X.astype(np.float64)
-        declared: dict[str, Any] = {"l1": self.l1, "l2": self.l2, "w2": self.w2}
         # Same hash and folder: float32 rows and their widened copy have one optimum.
-        wide = Problem(X, self.y, loss=self.loss, folder=self.folder, data_hash=self.data_hash, **declared)
+        wide = Problem(X, self.y, folder=self.folder, data_hash=self.data_hash, **self.objective)
         return find_optimum(wide)
 
     def optimum(self) -> Optimum:

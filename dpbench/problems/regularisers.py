@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -150,17 +150,13 @@ class Declaration:
     @property
     def bare(self) -> Declaration:
         """What is declared, without the data of a problem that has some."""
-        return Declaration(
-            self.n,
-            self.d,
-            loss=self.loss,
-            l1=self.l1,
-            l2=self.l2,
-            w2=self.w2,
-            row_bound=self.row_bound,
-            row_bound_norm=self.row_bound_norm,
-            name=self.name,
-        )
+        rows: dict[str, Any] = {"row_bound": self.row_bound, "row_bound_norm": self.row_bound_norm}
+        return Declaration(self.n, self.d, **self.objective, **rows, name=self.name)
+
+    @property
+    def objective(self) -> dict[str, Any]:
+        """The loss and the weights, as another problem is declared by them."""
+        return {"loss": self.loss, "l1": self.l1, "l2": self.l2, "w2": self.w2}
 
     def __repr__(self) -> str:
         terms = "".join(f" + {name}={r.weight:g}" for name, r in self.regularisers.items())

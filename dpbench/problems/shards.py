@@ -19,7 +19,7 @@ import numpy as np
 
 from dpbench.errors import UserError
 from dpbench.problems import losses, optimum
-from dpbench.problems.followed import LineTrials, Merge, Restricted, ShardState
+from dpbench.problems.followed import EachShard, LineTrials, Merge, Restricted, ShardState, added
 from dpbench.problems.losses import Loss
 from dpbench.problems.optimum import Optimum, find_optimum
 from dpbench.problems.problem import DataColumns, Problem, coordinate_state
@@ -93,7 +93,7 @@ class Shards:
         function: Callable[..., Any] | str,
         arguments: tuple[Any, ...] = (),
         rows: np.ndarray | None = None,
-        merge: Merge = np.add,
+        merge: Merge = added,
     ) -> Any:
         """What function(rows, *arguments, chosen) gives for the shards, merged. chosen: None, or those of `rows` in it.
 
@@ -105,7 +105,7 @@ class Shards:
             own = {i: (rows[at] - self._starts[i],) for i, at in self._split(rows)} or {0: (rows,)}
         return self._ask_shards(function, arguments, own, merge)
 
-    def each(self, function: Callable[..., Any] | str, *arguments: Any, merge: Merge | None = np.add) -> Any:
+    def each(self, function: Callable[..., Any] | str, *arguments: Any, merge: Merge | None = added) -> Any:
         """What function(rows, *arguments) gives for all shards, merged; merge None: the list."""
         return self._ask_shards(function, arguments, dict.fromkeys(range(len(self._starts) - 1), ()), merge)
 
@@ -118,7 +118,7 @@ class Shards:
     def sum_and_weighted_sum(
         self, value: Pointwise, derivative: Pointwise, W: np.ndarray
     ) -> tuple[np.ndarray, np.ndarray]:
-        a, b = self.each("sum_and_weighted_sum", value, derivative, W, merge=added_each)
+        a, b = self.each("sum_and_weighted_sum", value, derivative, W)
         return a, b
 
     def gram(
@@ -222,11 +222,14 @@ class ShardedProblem(Problem):
 
     def lines(self, W: np.ndarray, D: np.ndarray) -> Any:
         """See `EmpiricalRisk`."""
-        return _Lines(ShardState(self._shards.each, self._place), (self.loss, self.batch(W), self.batch(D)))
+        return self._each(LineTrials, self.loss, self.batch(W), self.batch(D))
 
     def restricted(self, chosen: np.ndarray) -> Any:
         """See `EmpiricalRisk`."""
-        return _Restricted(ShardState(self._shards.each, self._place), (self.loss, chosen))
+        return self._each(Restricted, self.loss, chosen)
+
+    def _each(self, make: Callable[..., Any], *of: Any) -> Any:
+        return EachShard(ShardState(self._shards.each, self._place), make, of)
 
     def smallest_margins(self, W: np.ndarray) -> np.ndarray:
         """See `EmpiricalRisk`."""
@@ -281,35 +284,6 @@ class _CoordinateSums:
 
     def derivative(self, j: int, threshold: np.ndarray) -> np.ndarray:
         return np.asarray(self._state.derivative(j, threshold)) * self._n
-
-
-class _Lines:
-    """`LineTrials` of shards."""
-
-    def __init__(self, follower: ShardState, of: tuple[Any, ...]) -> None:
-        self._follower, self._of = follower, of
-
-    def derivative(self, i: int, step: float) -> float:
-        return float(self._follower.ask(LineTrials, self._of, "derivative", i, step))
-
-
-class _Restricted:
-    """`Restricted` of shards."""
-
-    def __init__(self, follower: ShardState, of: tuple[Any, ...]) -> None:
-        self._follower, self._of = follower, of
-
-    def value(self, v: np.ndarray) -> float:
-        return float(self._follower.ask(Restricted, self._of, "value", v))
-
-    def model(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        gradient, hessian = self._follower.ask(Restricted, self._of, "model", v, merge=added_each)
-        return gradient, hessian
-
-
-def added_each(a: tuple[np.ndarray, ...], b: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
-    """The sums of several answers each."""
-    return tuple(np.add(one, other) for one, other in zip(a, b, strict=True))
 
 
 def columns_of(rows: Rows, loss: Loss, share: np.ndarray) -> DataColumns:

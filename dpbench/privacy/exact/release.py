@@ -105,10 +105,7 @@ class ExactCorrelated(correlated.Correlated):
 
     def release(self, value: Any) -> Array:
         """`value`, a `Sum` (1, d), of the next round with its noise."""
-        if not isinstance(value, Sum):
-            raise PrivacyError(
-                f"{self._label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
-            )
+        _require_sum(value, self._label)
         shift, units, grid = self._releases.on_steps(value, NORMAL, self._moved, self._label)
         scale = 2.0**COEFFICIENT_BITS * units * self._rows * _one(self._multiplier) * UP
         if not 0 < scale <= sampling.LARGEST:
@@ -141,6 +138,12 @@ TERM_BITS = 34  # a linear term's noise is up to 2³⁴ steps of its grid
 ROUNDING = 1e-9  # of a sensitivity that an algorithm declares in float64
 WITHIN = 2**61  # of the integers released
 COMPARED = 2**52  # of those that a choice is made by
+
+
+def _require_sum(value: Any, label: str, kinds: Any = Sum) -> None:
+    """PrivacyError for a float array, which has been rounded on the way: what it reveals is not what was proved."""
+    if not isinstance(value, kinds):
+        raise PrivacyError(f"{label}: it is computed in float64, which arithmetic='bytes' does not cover")
 
 
 class ExactReleases(Releases):
@@ -187,11 +190,7 @@ class ExactReleases(Releases):
 
         A declared sensitivity below what the sum's own proof says is an error in the algorithm, and raises.
         """
-        # A float array has been rounded on the way: what it reveals is not what was proved.
-        if not isinstance(value, Sum | Ideal):
-            raise PrivacyError(
-                f"{label}: released as it is computed in float64, which arithmetic='bytes' does not cover"
-            )
+        _require_sum(value, label, Sum | Ideal)
         z = _one(multiplier)
         shift, units, grid = self.on_steps(value, noise, sensitivity, label, replaced, event(z))
         scale = units * z * UP
@@ -289,8 +288,7 @@ class ExactReleases(Releases):
 
         sensitivity: of every score as a function of real numbers, which is tried at the ends of what a row may do.
         """
-        if not isinstance(values, Sum):
-            raise PrivacyError(f"{label}: chosen by numbers of float64, which arithmetic='bytes' does not cover")
+        _require_sum(values, label)
         one_choice(values, label)
         declared = _one(self.scaled_sensitivity(sensitivity))
         units, grid, compared = self._compared(values, score, declared, label)
@@ -336,12 +334,9 @@ class ExactReleases(Releases):
         return moved / grid * UP + 1, grid, compared
 
     def _rounded(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
-        if noise is LAPLACE:
-            return sampling.laplace(scale, math.prod(shape), self._bits).reshape(shape)
-        if noise is NORMAL:
-            return sampling.normal(scale, math.prod(shape), self._bits).reshape(shape)
-        if noise is RADIAL:
-            return sampling.radial(scale, math.prod(shape), self._bits).reshape(shape)
+        if noise in (LAPLACE, NORMAL, RADIAL):
+            drawn: NDArray[np.int64] = getattr(sampling, noise.name)(scale, math.prod(shape), self._bits)
+            return drawn.reshape(shape)
         d = shape[-1]
         rows, columns = np.triu_indices(d)
         # Off the diagonal an entry counts twice in the Frobenius norm, so √½ of the noise is enough (rounded up).
