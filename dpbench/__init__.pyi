@@ -43,6 +43,5 @@ from .schema.tables import read_table as read_table
 from .submitting.checking import check_submission as check_submission
 from .submitting.making import merge as merge
 from .submitting.making import submit as submit
-from .submitting.replaying import board_secret as board_secret
 from .version import DISTRIBUTION as DISTRIBUTION
 from .version import __version__ as __version__

@@ -387,7 +387,6 @@ CALLS = {
     "submit": ([dpbench.submit, dpbench.check_submission], set()),
     "reproduce": ([], set()),
     "board merge": ([dpbench.merge], set()),
-    "board secret": ([dpbench.board_secret], set()),
     "audit": ([dpbench.audit, dpbench.audit_releases], {"mechanisms"}),
 }
 LISTENERS = {"progress", "notify", "reading", "estimated"}

@@ -59,7 +59,6 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     format: int
     kind: str
-    profile: IDENTIFIER
     code_version: TEXT
     sha256: Annotated[dict[str, HEX], msgspec.Meta(max_length=10_000)]
 
@@ -69,48 +68,24 @@ class PaperManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     kind: Literal["paper"]
     experiment: IDENTIFIER
+    profile: IDENTIFIER
     title: TEXT
     distribution: TEXT
 
 
 class SubmissionManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What a submission is of. source: the hash of method.py in job keys.
+    """What a submission is of: the class of method.py, and how tables call it.
 
-    library: the distribution whose solver it is, "" for a method of its own. left_out: problem → why it has no rows;
-    whatever the reason, a missing problem that the method's needs admit scores as the worst there is. licence: as SPDX
-    spells it.
+    library: the distribution whose solver it is, "" for a method of its own. licence: as SPDX spells it.
     """
 
     kind: Literal["submission"]
     method: NAME
     title: TITLE
     class_name: IDENTIFIER
-    source: HEX
-    environment: TEXT
-    left_out: Annotated[dict[PROBLEM, TEXT], msgspec.Meta(max_length=200)]
     library: Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=60)] = ""
     author: TEXT = ""
     licence: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.+ ()-]*$", max_length=60)] = ""
-    hardware: TEXT = ""
-
-
-class Test(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One test of the audit: a lower bound on the privacy loss, and what the ledger claims."""
-
-    test: TEXT
-    bound: NUMBER
-    claim: NUMBER
-    unit: Annotated[str, msgspec.Meta(pattern="^[με]$")]
-
-
-class AuditRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What `dpbench audit` found at this ε."""
-
-    epsilon: NUMBER
-    runs: Annotated[int, msgspec.Meta(ge=1, le=10**9)]
-    passed: bool
-    defect: TEXT
-    tests: Annotated[list[Test], msgspec.Meta(max_length=50)]
 
 
 class ReleaseCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -119,13 +94,6 @@ class ReleaseCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     release: dict[str, Any]
     count: COUNT
     label: TEXT
-
-
-class LedgerRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that the run of this key released."""
-
-    key: KEY
-    releases: Annotated[list[ReleaseCount], msgspec.Meta(max_length=64)]
 
 
 class Traced(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -148,42 +116,25 @@ def composition_of(counts: list[Any]) -> Composition:
     return tuple(CountedRelease(release_of(one.release), one.count, one.label) for one in counts)
 
 
-def _record(needed: tuple[str, ...], kinds: Mapping[str, Any], closer: Mapping[str, Any]) -> Any:
-    """The struct of a line of rows.jsonl: `identity` and the columns of a row, under these types."""
+def _record(kinds: Mapping[str, Any], closer: Mapping[str, Any]) -> Any:
+    """The struct of a line of rows.jsonl: `identity`, the key, and the other columns of a row, under these types."""
     types = {name: closer.get(name, kinds[kind]) for name, kind in RUNS.items()}
-    fields: list[Any] = [("identity", Annotated[dict[str, Any], msgspec.Meta(max_length=20)])]
-    fields += [(name, types[name]) for name in needed]
-    fields += [(name, types[name] | None, None) for name in types if name not in needed]
+    fields: list[Any] = [("identity", Annotated[dict[str, Any], msgspec.Meta(max_length=20)]), ("key", types["key"])]
+    fields += [(name, types[name] | None, None) for name in types if name != "key"]
     return msgspec.defstruct("RowRecord", fields, frozen=True, forbid_unknown_fields=True, kw_only=True)
 
 
 _FREE = Annotated[str, msgspec.Meta(max_length=64 * KB)]
-_SHORT = Annotated[str, msgspec.Meta(max_length=4 * KB)]
 _LIST = Annotated[list[NUMBER | None], msgspec.Meta(max_length=10_000)]
-_KINDS = {"double": NUMBER, "int64": WHOLE, "bool": bool, "list": _LIST}
-_PAPER_ROW = _record(("key",), _KINDS | {"string": _FREE}, {"key": KEY, "status": StatusName})
-_SUBMITTED_ROW = _record(
-    ("key", "problem", "algorithm", "epsilon", "delta", "seed", "settings", "timed", "status", "relation"),
-    _KINDS | {"string": TEXT},
-    {
-        "settings": _SHORT,
-        "sweep": _SHORT,
-        "key": KEY,
-        "problem": PROBLEM,
-        "algorithm": NAME,
-        "epsilon": Annotated[float, msgspec.Meta(gt=0, le=1e6)],
-        "delta": Annotated[float, msgspec.Meta(ge=0, lt=1)],
-        "seed": Annotated[int, msgspec.Meta(ge=0, le=10**6)],
-        "timed": Annotated[int, msgspec.Meta(ge=0, le=0)],
-    },
-)
+_KINDS = {"double": NUMBER, "int64": WHOLE, "bool": bool, "list": _LIST, "string": _FREE}
+_ROW, MOST_ROWS = _record(_KINDS, {"key": KEY, "status": StatusName}), 1_000_000
 
 
 class ArchiveKind(NamedTuple):
     """name: in the manifest; members: name → largest size, unpacked; optional: those that may be missing; code: whether
     a folder may be there.
 
-    largest: bytes of the file; rows: how many there may be, of which bytes, as which struct.
+    largest: bytes of the file.
     """
 
     name: str
@@ -192,23 +143,17 @@ class ArchiveKind(NamedTuple):
     optional: frozenset[str]
     code: bool
     largest: int
-    most_rows: int
-    longest_line: int
-    row: Any
 
 
 PAPER = ArchiveKind(
     "paper",
     PaperManifest,
     {"manifest.json": MB, "rows.jsonl": 512 * MB, "traces.jsonl": 512 * MB, "lock.txt": MB},
-    frozenset({"traces.jsonl"}), True, 256 * MB, 1_000_000, MB, _PAPER_ROW,
+    frozenset({"traces.jsonl"}), True, 256 * MB,
 )  # fmt: skip
 SUBMISSION = ArchiveKind(
-    "submission",
-    SubmissionManifest,
-    {"manifest.json": 64 * KB, "rows.jsonl": 32 * MB, "ledgers.json": 4 * MB, "audit.json": 256 * KB, "method.py": MB},
-    frozenset(), False, 16 * MB, 20_000, 16 * KB, _SUBMITTED_ROW,
-)  # fmt: skip
+    "submission", SubmissionManifest, {"manifest.json": 64 * KB, "method.py": MB}, frozenset(), False, 2 * MB
+)
 CODE, CODE_FILE = "code/", MB  # larger files of a package are data, and stay out
 # Below the folder, whatever joins the two: an empty step would make the rest of the name a path from the root.
 CODE_NAME = re.compile(r"(?=.{6,205}$)code(/\.?[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)+")
@@ -228,14 +173,10 @@ class PaperArchive:
     code: dict[str, bytes]
 
 
-@dataclass(frozen=True)
-class Submission:
-    """What a submission holds. rows: as the struct of its kind, whose texts are words."""
+class Submission(NamedTuple):
+    """What a submission holds: a method in one file, and what it is called. Nothing in it is believed."""
 
     manifest: SubmissionManifest
-    rows: list[Any]
-    ledgers: list[LedgerRecord]
-    audit: list[AuditRecord]
     method: bytes
 
 
@@ -266,7 +207,7 @@ def write(path: Path, kind: ArchiveKind, manifest: Mapping[str, Any], members: M
     """Write an archive, whole or not at all; its digest. manifest: without `format`, `kind` and `sha256`."""
     digests = {name: hashlib.sha256(content).hexdigest() for name, content in sorted(members.items())}
     # The digests are in the manifest, so its own hash stands for the whole archive.
-    described = kind.manifest(format=FORMAT, kind=kind.name, sha256=digests, **manifest)
+    described = msgspec.convert({"format": FORMAT, "kind": kind.name, "sha256": digests, **manifest}, kind.manifest)
     encoded = msgspec.json.format(msgspec.json.encode(described, order="deterministic"), indent=1)
     zipped.write(path, {"manifest.json": encoded, **members})
     return hashlib.sha256(encoded).hexdigest()
@@ -279,7 +220,7 @@ def read_paper(path: str | os.PathLike[str]) -> PaperArchive:
 
 def read_submission(path: str | os.PathLike[str]) -> Submission:
     """A submission; UserError, in one line that names it, for one that is not as it should be."""
-    return _read(path, SUBMISSION, _submission)
+    return _read(path, SUBMISSION, lambda manifest, members: Submission(manifest, members["method.py"]))
 
 
 def _read(path: str | os.PathLike[str], kind: ArchiveKind, made: Callable[..., T]) -> T:
@@ -292,7 +233,7 @@ def _read(path: str | os.PathLike[str], kind: ArchiveKind, made: Callable[..., T
 
     try:
         members = zipped.read(Path(path), limit, kind.largest, kind.members.keys() - kind.optional)
-        return made(_manifest(members, kind), members, _rows(members["rows.jsonl"], kind))
+        return made(_manifest(members, kind), members)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except Exception as error:  # a stranger's bytes: whatever else happens is one line too
@@ -319,30 +260,26 @@ def _manifest(members: dict[str, bytes], kind: ArchiveKind) -> Any:
     return manifest
 
 
-def _rows(content: bytes, kind: ArchiveKind) -> list[Any]:
-    if (count := content.count(b"\n")) > kind.most_rows:
-        raise UserError(f"rows.jsonl: {counted(count, 'row')}; at most {kind.most_rows:,}")
-    return _lines("rows.jsonl", content, kind.row, kind.longest_line)
-
-
-def _lines(name: str, content: bytes, kind: Any, longest: int) -> list[Any]:
+def _lines(name: str, content: bytes, kind: Any) -> list[Any]:
+    if (count := content.count(b"\n")) > MOST_ROWS:
+        raise UserError(f"{name}: {counted(count, 'line')}; at most {MOST_ROWS:,}")
     lines = []
     for number, each in enumerate(io.BytesIO(content), 1):
         # Before it is decoded: a deep line of JSON costs far more memory than its bytes.
-        if len(each) > longest:
-            raise UserError(f"{name}, line {number}: more than {longest:,} bytes")
+        if len(each) > MB:
+            raise UserError(f"{name}, line {number}: more than {MB:,} bytes")
         lines.append(_as(f"{name}, line {number}", each, kind))
     return lines
 
 
-def _paper(manifest: Any, members: dict[str, bytes], records: list[Any]) -> PaperArchive:
+def _paper(manifest: Any, members: dict[str, bytes]) -> PaperArchive:
     rows = []
-    for number, record in enumerate(records, 1):
+    for number, record in enumerate(_lines("rows.jsonl", members["rows.jsonl"], _ROW), 1):
         try:
             rows.append((record.identity, row_of(record)))
         except msgspec.MsgspecError as error:
             raise UserError(f"rows.jsonl, line {number}: {ascii(str(error))[1:-1][:200]}") from None
-    traces = _lines("traces.jsonl", members.get("traces.jsonl", b""), Traced, MB)
+    traces = _lines("traces.jsonl", members.get("traces.jsonl", b""), Traced)
     if len({one.key for one in traces}) < len(traces):
         raise UserError("traces.jsonl: two traces of one run")
     for one in traces:
@@ -352,18 +289,6 @@ def _paper(manifest: Any, members: dict[str, bytes], records: list[Any]) -> Pape
     code = {name.removeprefix(CODE): each for name, each in members.items() if name.startswith(CODE)}
     digest = hashlib.sha256(members["manifest.json"]).hexdigest()
     return PaperArchive(manifest, digest, rows, {one.key: one for one in traces}, code)
-
-
-def _submission(manifest: Any, members: dict[str, bytes], rows: list[Any]) -> Submission:
-    ledgers = Annotated[list[LedgerRecord], msgspec.Meta(max_length=1000)]
-    audits = Annotated[list[AuditRecord], msgspec.Meta(max_length=20)]
-    return Submission(
-        manifest,
-        rows,
-        _as("ledgers.json", members["ledgers.json"], ledgers),
-        _as("audit.json", members["audit.json"], audits),
-        members["method.py"],
-    )
 
 
 def _as(what: str, content: bytes, kind: Any) -> Any:

@@ -48,7 +48,7 @@ GROUPS = {
         "archive": ("board", "Put an experiment into one file for reviewers."),
         "verify": ("board", "Check an archive, and make a sample of its runs again."),
         "submit": ("board", "Make or check a submission to the leaderboard."),
-        "board": ("board", "Keep the leaderboard: submissions, and private problems for re-runs."),
+        "board": ("board", "Add submissions to the leaderboard."),
     },
 }
 VERBS = {verb: module for verbs in GROUPS.values() for verb, (module, _) in verbs.items()}

@@ -12,131 +12,89 @@ from dpbench.cli.options import (
     EXPERIMENTS,
     JOBS,
     RESULTS,
-    SECRET,
     flag,
     option,
     out,
     profile,
     several,
 )
-from dpbench.cli.output import progress, say
+from dpbench.cli.output import say
 from dpbench.errors import UserError, counted
 
 PROFILE = profile("The profile whose problems or rows to use.")
-TRUSTED = flag("--trusted", help="With --rerun: it gets all rows, as another library's solver has to; read its code.")
-RERUN = flag("--rerun", help="Run it again in a sandbox; only then it gets a place on the board.")
+TRUSTED = flag("--trusted", help="Let it have the rows, as another library's solver must; read its code first.")
 
 
 @click.group("board")
 def board() -> None:
-    """Keep a leaderboard: submissions, and private problems for re-runs.
+    """Add submissions to the leaderboard.
 
-    \b
-    dpbench board merge averaged-gd.dpbench.zip --rerun
-    dpbench board secret --secret my-secret.txt
+    dpbench board merge averaged-gd.dpbench.zip
     """
-
-
-@board.command("secret")
-@option("--secret", "seed", metavar="FILE", help="File with the secret; it is made if there is none.")
-@PROFILE
-def secret(seed: str | None, profile: str) -> None:
-    """Make private copies of problems, for re-runs of submissions.
-
-    dpbench board secret --secret my-secret.txt
-
-    Each copy has a secret subset of the rows, flipped labels and another basis. Keep the file to yourself, and give it
-    to dpbench submit --check ARCHIVE --rerun --secret FILE; without one, every check draws its own.
-    """
-    if seed is None:
-        raise UserError("--secret: name the file with the secret; it is made where there is none")
-    copies = dpbench.board_secret(seed, profile=profile)
-    say(f"{seed}: keep it secret; {len(copies)} private copies of the problems whose data are fetched")
-    click.echo(copies.to_string(index=False))
 
 
 @board.command("merge")
 @click.argument("archive")
+@profile("The profile to run it on and to add it to.")
 @flag("--replace", help="Replace an earlier submission of the same method.")
-@RERUN
 @TRUSTED
-@SECRET
+@JOBS
 @RESULTS
 def merge(archive: str, **given: Any) -> None:
-    """Check an archive of `dpbench submit` and add its rows and provenance to a results folder.
+    """Run what an archive of `dpbench submit` holds on private copies of all problems, and add these runs to a folder.
 
-    dpbench board merge averaged-gd.dpbench.zip --rerun
+    dpbench board merge averaged-gd.dpbench.zip
 
-    With --rerun, the method is run again in a sandbox, and the rows of these runs are added. Without it, nothing from
-    the archive is run, and the method is listed as "not re-run", without a place. To see it on the board, run dpbench
-    report --experiment leaderboard.
+    It is the check of dpbench submit --check. To see the method on the board, run dpbench report --experiment
+    leaderboard.
     """
     click.echo(f"{dpbench.merge(archive, **given, notify=say)}; next: dpbench report --experiment leaderboard")
 
 
 @click.command("submit")
 @option("--algo", "algorithm", metavar="FILE.py:CLASS", help="Your method: path/to/file.py:Class.")
-@profile("The grid; quick is a rehearsal.")
-@several("--dataset", "problems", metavar="NAME", shell_complete=DATASETS, help="Only this problem")
 @option("--author", default="", metavar="TEXT", help="Author of the method.")
 @option("--licence", default="", metavar="SPDX", help="Licence of the method, for example Apache-2.0.")
-@option("--runs", metavar="N", help="Number of runs of the audit; by default enough for a bound near the claim.")
 @out("FILE", "The archive to write; NAME.dpbench.zip by default.")
-@option("--check", "archive", metavar="ARCHIVE", help="Check this archive; nothing in it is run.")
-@RERUN
+@option("--check", "archive", metavar="ARCHIVE", help="Check this archive, as whoever receives it does.")
+@profile("The grid; quick is a rehearsal.")
+@several("--dataset", "problems", metavar="NAME", shell_complete=DATASETS, help="Only this problem")
 @TRUSTED
-@SECRET
 @JOBS
 @RESULTS
-def submit(
-    algorithm: str | None, archive: str | None, rerun: bool, trusted: bool, seed: str | None, **given: Any
-) -> int:
-    """Make a submission to the leaderboard (run one method, audit it, write an archive), or check one.
+def submit(algorithm: str | None, archive: str | None, author: str, licence: str, out: str | None, **given: Any) -> int:
+    """Put a method into an archive and check it as the leaderboard does; or check an archive.
 
     \b
     dpbench submit --algo my_method.py:MyMethod --profile quick
     dpbench submit --check my-method.dpbench.zip
 
-    A check compares hashes, keys, seeds, ε and losses, and recomputes the ε of every ledger. It runs nothing from the
-    archive. With --rerun it does run the method: every cell under new seeds in a sandbox (bubblewrap), and private
-    copies of the problems, whose rows the method never gets. The exit code is 1 if the check objects to anything, also
-    where a new archive fails its own check. dpbench board merge adds a sound archive to a results folder.
+    A check draws private copies of the problems and runs the method on them in a process that has no rows: it asks for
+    noised sums, within ε. One run of every cell is repeated on the same replies and must return the same. The check
+    needs bubblewrap for a place; without it the method is "served, not isolated". The exit code is 1 if the check
+    objects to anything. dpbench board merge checks an archive and adds its runs to a results folder.
     """
     if (algorithm is None) == (archive is None):
         raise UserError("give either --algo FILE.py:CLASS or --check ARCHIVE")
-    if archive is None:
-        if rerun or trusted or seed is not None:
-            raise UserError("--rerun, --trusted and --secret go with --check")
-        assert algorithm is not None
-        with progress() as report:
-            path = dpbench.submit(algorithm, **given, progress=report, notify=say)
-        if wrong := dpbench.check_submission(path).shown:
-            for line in wrong:
-                click.echo(f"  WRONG    {line}")
-            click.echo(f"{path}: written, but its check fails; mend this and submit again")
-            return 1
-        click.echo(f"{path}: ready; its check: dpbench submit --check {path}")
-        return 0
-    result = dpbench.check_submission(archive, rerun=rerun, trusted=trusted, seed=seed, notify=say)
-    manifest = result.submission.manifest
-    rows = counted(len(result.submission.rows), "row")
-    click.echo(f"{manifest.method} ({manifest.title}), {manifest.profile} profile, {rows}")
-    click.echo(f"by {manifest.code_version} on {manifest.environment}")
-    click.echo(f"author: {manifest.author or 'not stated'}; licence: {manifest.licence or 'not stated'}")
-    for line in result.checked:
-        click.echo(f"  checked  {line}")
-    # What could not be checked matters only where nothing is wrong already.
-    for line in [] if result.problems else result.unchecked:
-        click.echo(f"  NOT CHECKED  {line}")
-    for line in result.shown:
-        click.echo(f"  WRONG    {line}")
-    for line in result.replay.flags if result.replay else []:
-        click.echo(f"  FLAG     {line}")
-    if result.problems:
-        click.echo("not sound")
+    if algorithm is not None:
+        archive = str(dpbench.submit(algorithm, author=author, licence=licence, out=out))
+    elif author or licence or out:
+        raise UserError("--author, --licence and --out go with --algo")
+    assert archive is not None
+    result = dpbench.check_submission(archive, **given, notify=say)
+    manifest, runs = result.submission.manifest, sum(len(one.rows) for one in result.cells)
+    for problem, why in result.left_out.items():
+        click.echo(f"  left out  {problem}: {why}")
+    for line in result.problems:
+        click.echo(f"  WRONG     {line}")
+    click.echo(f"{manifest.method} ({manifest.title}): {counted(runs, 'run')} on private copies; {result.how}")
+    if not result.sound:
+        click.echo(f"{archive}: its check fails")
+    elif not result.placed:
+        click.echo(f"{archive}: sound; without a sandbox (bubblewrap) around it, so it would have no place")
     else:
-        click.echo("sound, and run again" if result.placed else "sound; not re-run, so without a place (see --rerun)")
-    return 1 if result.problems else 0
+        click.echo(f"{archive}: sound, with a place")
+    return 0 if result.sound else 1
 
 
 @click.command("archive")

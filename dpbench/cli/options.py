@@ -117,9 +117,6 @@ LIKE = option("--like", metavar="FILE", help="Public or older rows with the same
 SHARE = several("--share", metavar="CLASS=SHARE", help="Your guess of a class's share of the rows")
 SIGNAL = option("--signal", type=float, metavar="SCORE", help="Your guess of the AUC (or R²) possible without privacy.")
 WORLDS = option("--worlds", default=40, metavar="N", help="How many tables to simulate.")
-SECRET = option(
-    "--secret", "seed", metavar="FILE", help="With --rerun: the secret of the private copies (dpbench board secret)."
-)
 
 
 def parse_shares(pairs: tuple[str, ...]) -> dict[str, float]:

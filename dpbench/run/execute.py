@@ -188,7 +188,7 @@ def _rows(jobs: list[Job], bound: BoundRun, run: BatchRun, optimum: Optimum | No
         row.seconds = run.seconds if job.timed else None
         row.status = run.status[i]
         row.data_sha256 = problem.data_hash
-        _check(row, bound, run, i)
+        fill_guarantee(row, bound, run, i)
         rows.append(row)
     return rows
 
@@ -201,7 +201,7 @@ def _blank(value: object) -> bool:
     return value is None or (isinstance(value, str) and not value)
 
 
-def _check(row: Row, bound: BoundRun, run: BatchRun, i: int) -> None:
+def fill_guarantee(row: Row, bound: BoundRun, run: BatchRun, i: int) -> None:
     """Fill the privacy fields, which nothing else writes; a private run that fails its check is a defect."""
     budget, flaw, result = bound.budgets[i], bound.flaw(i), bound.guarantee(run, i)
     row.relation, row.accounting = budget.relation.value, budget.accounting

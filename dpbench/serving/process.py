@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from dpbench.errors import PrivacyError, UserError
@@ -78,23 +79,32 @@ def serve(
         return ServedRun(server.serve(channel), server.transcript)
 
 
-def repeat(code: MethodCode, given: wire.RunMethod, run: ServedRun, limits: sandbox.Limits = LIMITS) -> str:
+def repeat(
+    code: MethodCode, given: wire.RunMethod, run: ServedRun, limits: sandbox.Limits = LIMITS, *, exactly: bool = True
+) -> str:
     """Run it again with no rows at hand, on the replies that it had; "" where it does the same, else what differs.
 
     It judges honesty, not privacy: what returns something else had it from a clock, a file or randomness of its own.
+    exactly: to the last bit; another method's code is compared up to labels and rounding.
     """
+
+    def same(sent: bytes, before: bytes) -> bool:
+        return sent == before or (
+            not exactly and wire.alike(*(wire.decoded(one, wire.Request) for one in (sent, before)))
+        )
+
     try:
         with _process(code, limits) as channel:
             channel.send(given)
             for asked, reply in run.transcript:
-                if channel.read() != asked:
+                if not same(channel.read(), asked):
                     return "asks for something else when it is run again on the same replies"
                 channel.send(wire.decoded(reply, wire.Reply))
-            done = channel.receive(wire.Request)
+            if same(channel.read(), msgspec.msgpack.encode(wire.DoneRequest(W=wire.numbers(run.W)))):
+                return ""
     except PrivacyError as error:
         return f"run again on the same replies, {error}"
-    same = isinstance(done, wire.DoneRequest) and done.W.f8 == wire.numbers(run.W).f8
-    return "" if same else "returns something else when it is run again on the same replies"
+    return "returns something else when it is run again on the same replies"
 
 
 @contextlib.contextmanager

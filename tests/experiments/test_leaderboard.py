@@ -109,11 +109,22 @@ def test_a_submission_counts_as_missing_on_all_of_a_kind_that_it_has_rows_of():
     from dpbench.leaderboard.submitted import Submitted
 
     rows = pd.DataFrame({"problem": ["digits-ridge"]})
-    one = Submitted({"method": "theirs", "title": "Theirs"}, [], {"placed": True}, rows)
+    one = Submitted({"method": "theirs", "title": "Theirs"}, {"placed": True}, rows)
     planned = [("digits-ridge", 1.0, "dp-gd"), ("protein-ridge", 1.0, "dp-gd"), ("a1a", 1.0, "dp-gd")]
     assert board._admitted(one, planned) == [("digits-ridge", 1.0, "theirs"), ("protein-ridge", 1.0, "theirs")]
-    assert not Submitted({}, [], {}, rows).placed
+    assert not Submitted({}, {"placed": False}, rows).placed
     assert one.placed
+
+
+def test_a_score_on_a_private_copy_is_of_that_copy():
+    """Whatever the excess loss of w = 0 is on the public problem; rows on public data stay as they are."""
+    from dpbench.leaderboard.submitted import Submitted
+
+    rows = pd.DataFrame({"problem": ["digits-ridge", "a1a"], "excess": [0.1, 0.1]})
+    one = Submitted({}, {"placed": True, "nulls": {"digits-ridge": 0.4}}, rows)
+    found = one.comparable({"digits-ridge": 0.2, "a1a": 0.5})["excess"]
+    assert places.score(found[0], 0.2) == pytest.approx(places.score(0.1, 0.4))
+    assert found[1] == 0.1
 
 
 def test_the_cost_is_the_least_of_three_times():

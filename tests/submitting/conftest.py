@@ -1,26 +1,42 @@
-"""One sound submission for all tests here."""
+"""One submission for all tests here, and a board of one small problem with two seeds."""
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from dpbench import algorithms
-from tests.submitting import archives
+from dpbench.leaderboard import tracks
+from dpbench.submitting import checking, making
 
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "my_algorithm.py"
+STRANGERS = Path(__file__).parents[1] / "serving" / "strangers.py"
+PROBLEM = "gen-tiny"
 
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
-    """The example's submission; its file leaves a mark wherever it is executed with RAN in the environment."""
-    folder = tmp_path_factory.mktemp("stranger")
-    mark = "\nimport os, pathlib\nif 'RAN' in os.environ:\n    pathlib.Path(os.environ['RAN']).write_text('ran')\n"
-    (folder / "mine.py").write_text(EXAMPLE.read_text() + mark)
-    for name in algorithms.names(plugins=False):  # else the fork of every check imports them anew
-        algorithms.resolve(name)
-    said = []
-    path = archives.made(
-        f"{folder / 'mine.py'}:MyAlgorithm", folder / "mine.zip", folder / "results", notify=said.append
-    )
-    assert any("left out: diabetes-ridge" in line for line in said)
-    return path
+    """The submission of an honest method."""
+    return making.submit(f"{STRANGERS}:Honest", out=tmp_path_factory.mktemp("made") / "honest.zip")
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The quick board, on one problem with two seeds."""
+    cells = tracks.cells
+
+    def few(profile, grid):
+        found = cells(profile, grid)
+        return [msgspec.structs.replace(one, seeds=2) for one in found if one.problems == [PROBLEM]]
+
+    monkeypatch.setattr(tracks, "cells", few)
+
+
+@pytest.fixture
+def check(small, tmp_path):
+    """Check an archive, or the class of that name among the strangers, on the small board."""
+
+    def checked(archive, **given):
+        if isinstance(archive, str):
+            archive = making.submit(f"{STRANGERS}:{archive}", out=tmp_path / f"{archive}.zip")
+        return checking.check_submission(archive, profile="quick", results=tmp_path, jobs=1, **given)
+
+    return checked

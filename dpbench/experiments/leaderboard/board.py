@@ -97,7 +97,7 @@ def board(context: Context) -> Board:
     """The board of the rows of `places`."""
     rows = places.losses(context.rows("places"))
     placed = [one for one in submissions(context.store) if one.placed]
-    theirs = [places.losses(one.rows) for one in placed]
+    theirs = [places.losses(one.comparable(nulls())) for one in placed]
     table = places.means(pd.concat([rows, *theirs], ignore_index=True) if theirs else rows)
     planned = [cell for block in context.blocks("places") for cell in _cells(block)]
     installed = {name for *_, name in planned} - {*algorithms.names(plugins=False)}

@@ -217,19 +217,15 @@ def submitted(context: Context) -> WithWords:
     lines = []
     for one in submissions(context.store):
         told, checked = one.manifest, one.checked
-        again = "run again here" if one.placed else "; ".join(checked.get("flags") or ["not re-run: no place"])
-        bounds = [f"{t['test']}: {t['bound']:.3g} of {t['claim']:.3g} {t['unit']}" for a in one.audits
-                  for t in a["tests"]]  # fmt: skip
+        how = checked["how"] + ("" if one.placed else ": no place")
         planned = one.rows["epsilon_planned"] / one.rows["epsilon"]
         lines.append(
-            [marked(told), again, f"{len(one.rows):,} on {one.rows['problem'].nunique()} problems",
-             f"{planned.min():.2f} to {planned.max():.2f} of what was asked", told.get("author") or "–",
-             told.get("licence") or "–", told["source"], told["code_version"],
-             told.get("hardware") or told["environment"],
-             "; ".join(bounds), str(checked["archive_sha256"])[:16]]
+            [marked(told), how, f"{len(one.rows):,} on {one.rows['problem'].nunique()} problems",
+             f"{planned.min():.2f} to {planned.max():.2f} of what was asked", told["author"] or "–",
+             told["licence"] or "–", told["sha256"]["method.py"][:16], checked["code_version"],
+             checked["archive_sha256"][:16]]
         )  # fmt: skip
-    header = ["method", "standing", "rows", "planned ε", "author", "licence", "code", "dpbench", "made on",
-              "its audit: bound of claim", "archive"]  # fmt: skip
+    header = ["method", "how it was run", "rows", "planned ε", "author", "licence", "code", "dpbench", "archive"]
     return Table(pd.DataFrame(lines, columns=header), ""), {"none": "" if lines else " None so far."}
 
 
