@@ -9,7 +9,7 @@ import click
 import dpbench
 from dpbench import frames
 from dpbench.cli import group
-from dpbench.cli.options import RESULTS, experiment, flag, option, out, profile, several
+from dpbench.cli.options import RESULTS, experiment, flag, option, out, profile
 from dpbench.cli.output import number, print_columns, print_table
 from dpbench.errors import UserError
 
@@ -22,13 +22,11 @@ if TYPE_CHECKING:
 @profile("One profile; by default every profile that has results.", None, "quick|full|adhoc")
 @RESULTS
 @option("--out", "--figures", "figures", default="figures", metavar="DIR", help="Folder of the figures and pages.")
-@several("--with", "beside", metavar="DIR", help="Also draw the rows of this folder: results/adhoc/NAME")
 @flag("--check", help="Print the scorecard, claim by claim, and write nothing.")
 def report(
     reference: str | None,
     profile: str | None,
     figures: str,
-    beside: tuple[str, ...],
     check: bool,
     results: str,
 ) -> int | None:
@@ -40,15 +38,12 @@ def report(
     adhoc: the excess loss against ε beside the full profile's best methods, a table, curves of runs that were made with
     --trace, and the commands that made them. Missing rows leave a gap that
     names the command to fill it.
-    --with adds the rows of your own method to every figure and table that has their problem and ε; give it its own
-    --out folder. With --check, the exit code is 2 if an experiment has no results to judge, and 0 otherwise,
+    With --check, the exit code is 2 if an experiment has no results to judge, and 0 otherwise,
     whatever the verdicts.
     """
-    if check and beside:
-        raise UserError("--with goes without --check: claims are about the methods of their paper")
     if check:
         return _scorecard(reference, profile, results)
-    dpbench.report(reference, profile=profile, results=results, figures=figures, beside=beside, notify=click.echo)
+    dpbench.report(reference, profile=profile, results=results, figures=figures, notify=click.echo)
     return None
 
 

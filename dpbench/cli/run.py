@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import json
 import math
 import operator
 import shlex
@@ -179,7 +178,7 @@ def run(algorithm: tuple[str, ...], reference: str | None, debug: bool, yes: boo
 
     Finished runs are kept and not repeated, so an interrupted command resumes. Without --dataset, the algorithm runs on
     those data sets of its paper's experiment that are fetched, and on the synthetic one. Settings that you do not give
-    take the tuned values that ship with that experiment, if there are any; such runs are made one at a time and timed.
+    are the algorithm's defaults.
     """
     if bool(algorithm) == (reference is not None):
         raise UserError("give either --algo NAME or --experiment NAME")
@@ -198,7 +197,7 @@ def run(algorithm: tuple[str, ...], reference: str | None, debug: bool, yes: boo
                 runs = dpbench.run_algorithm(method, **of_one, **given, progress=report, notify=say, estimated=ask)
             if words := click.get_current_context().obj:
                 runs.store.remember(shlex.join(["dpbench", *words]))
-            (_print_tuned if runs.tuned else _print)(runs.table())
+            _print(runs.table())
             for line in runs.warnings():
                 say(line)
             codes.append(_verdict(runs, debug))
@@ -239,30 +238,6 @@ def _print(table: pandas.DataFrame) -> None:
     if not (table["realised"] < table["planned"]).any():
         del columns[">realised"]
     print_columns(frames.mappings(table), columns)
-
-
-def _print_tuned(table: pandas.DataFrame) -> None:
-    """One line per (problem, ε): what was reached, beside the settings that differ between problems."""
-    from dpbench.study.statistics import plus_minus
-
-    def settings(row: dict[str, Any]) -> str:
-        # What a method fixes for all problems, in words and whole numbers, would hide what was tuned.
-        return ", ".join(f"{k} {v:g}" for k, v in json.loads(row["settings"]).items() if isinstance(v, float))
-
-    def support(row: dict[str, Any]) -> str:
-        right, wrong = row["support_correct"], row["support_wrong"]
-        return "–" if math.isnan(right) else f"{right:.1f} right, {wrong:.1f} wrong"
-
-    print_columns(frames.mappings(table), {
-        "problem": lambda row: row["problem"],
-        ">ε": lambda row: f"{row['epsilon']:g}",
-        "settings": settings,
-        ">seeds": lambda row: row["seeds"],
-        ">(F - F*)/F*": lambda row: plus_minus(row["mean"], row["se"], spread_digits=".2g"),
-        "support found": support,
-        ">seconds": lambda row: number(row["seconds"]),
-        ">ε planned": lambda row: marked(number(row["planned"], 4), row["private"], row["code"]),
-    })  # fmt: skip
 
 
 def _verdict(runs: Runs, debug: bool) -> int:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from dpbench import algorithms, datasets, experiments
 from dpbench.errors import NotAtHand, UserError, at_least, positive, several, silent
-from dpbench.experiments.tuned import lookup
 from dpbench.problems import catalogue
 from dpbench.run import executors, runner
 from dpbench.run.job import make_job
@@ -32,14 +31,12 @@ class Runs:
         store: where the rows are.
         missing_data: problem → data set that is not fetched.
         waiting: cells whose settings depend on rows that are not there.
-        tuned: whether settings that were not given are an experiment's tuned ones.
     """
 
     summary: RunSummary
     store: Store
     missing_data: Mapping[str, str]
     waiting: tuple[str, ...] = ()
-    tuned: bool = False
 
     def rows(self) -> pandas.DataFrame:
         """The rows of the runs asked for, those found finished among them."""
@@ -47,10 +44,10 @@ class Runs:
         return runs.loc[[key for key in self.summary.keys if key in runs.index]].reset_index(drop=True)
 
     def table(self) -> pandas.DataFrame:
-        """What the rows come to: a row per setting, or per problem and ε where settings are the `tuned` ones."""
+        """What the rows come to: a row per setting."""
         from dpbench.study import overview
 
-        return (overview.by_problem if self.tuned else overview.by_setting)(self.rows())
+        return overview.by_setting(self.rows())
 
     def warnings(self) -> list[str]:
         """One line for each method that does not keep its ε, and for what, beside n, counts as public."""
@@ -90,8 +87,7 @@ def run_algorithm(
             hand, or "synthetic" for a class from a file that names no experiment (`home`).
         epsilon: the budget ε > 0, one or several.
         seeds: independent replicates of each.
-        settings: the algorithm's settings. Those not given are the tuned ones that ship with its experiment, if there
-            are any: such runs are made one at a time, and timed.
+        settings: the algorithm's settings; its defaults for those not given.
         accounting, delta, relation: as for `fit`.
         results: the folder of all results; the rows go to `results/adhoc/ALGORITHM`.
         jobs: worker processes or threads, None for one per core. backend: "loky", "threading" or "dask".
@@ -130,24 +126,17 @@ def run_algorithm(
             raise NotAtHand(f"data set {dataset} is not fetched; run: dpbench fetch {dataset}")
     for problem in several(problems):  # one that was asked for by name is refused before any process starts
         method.needs.check(catalogue.declare(problem), method.name, rows=False)
-    given = dict(settings or {})
     cells = list(itertools.product(names, [positive("epsilon", each) for each in several(epsilon)]))
-    tuned = {(problem, each): lookup(algorithm, method.home, problem, each) for problem, each in cells}
-    used = {at: one for at, one in tuned.items() if one is not None and set(one.settings) - set(given)}
-    if used:
-        at = ", ".join(sorted({f"{one.epsilon:g}" for one in used.values()}))
-        notify(f"settings not given: tuned (not privately) in {method.home} at ε = {at}; timed alone")
     todo = [
         make_job(
             problem=problem,
             algorithm=algorithm,
             epsilon=each,
             seed=seed,
-            settings=(used[problem, each].settings if (problem, each) in used else {}) | given,
+            settings=dict(settings or {}),
             accounting=accounting,
             delta=delta,
             relation=relation,
-            timed=int(bool(used)),
             trace=trace,
         )
         for problem, each in cells
@@ -158,7 +147,7 @@ def run_algorithm(
     summary = runner.run(
         todo, store, workers=jobs, backend=backend, scheduler=scheduler, shards=shards, part=part, report=progress
     )
-    return Runs(summary, store, missing, tuned=bool(used))
+    return Runs(summary, store, missing)
 
 
 def run_experiment(
@@ -208,7 +197,7 @@ def run_experiment(
         if not waits:
             notify(f"{name}: {experiment.title} ({profile})")
             if store.folder.parent.name != profile:
-                draw = f"dpbench report --with {store.folder} --out DIR"
+                draw = "dpbench report --profile adhoc"
                 notify(f"not runs of {name}: the rows go to {store.folder}; draw them with: {draw}")
         for problem, dataset in planned.missing_data.items():
             if problem not in missing:

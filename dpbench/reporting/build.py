@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,12 +29,11 @@ def build(
     *,
     results: str | os.PathLike[str] = "results",
     figures: str | os.PathLike[str] = "figures",
-    beside: Iterable[str | os.PathLike[str]] = (),
 ) -> Iterator[str]:
     """Rebuild artefacts, scorecards and the pages around them, and yield a line for each.
 
     reference: "experiment" or "experiment/artefact"; None for all, runs of one's own among them, which profile "adhoc"
-    selects alone. beside: folders of other rows to draw into them. UserError when the selection has no results.
+    selects alone. UserError when the selection has no results.
     """
     from dpbench.reporting import adhoc, errata_pages, explorer, pages, privacy_page
 
@@ -44,9 +43,9 @@ def build(
     folders = []
     selected = [] if profile == adhoc.PROFILE else _selection(reference, profile)
     parts = [
-        (experiment.name, artefact, context.profile, results, figures, tuple(beside))
+        (experiment.name, artefact, context.profile, results, figures)
         for experiment, artefact in selected
-        for context in contexts(experiment, profile, results, beside)
+        for context in contexts(experiment, profile, results)
     ]
     # Matplotlib holds the interpreter's lock while it draws, so threads would not help.
     if len(parts) > 1:
@@ -88,14 +87,13 @@ def _drawn(
     profile: str,
     results: str | os.PathLike[str],
     figures: str | os.PathLike[str],
-    beside: Iterable[str | os.PathLike[str]],
 ) -> tuple[list[str], Path]:
     """Draw the artefacts of one experiment and profile: a line for each, and the profile's folder."""
     from dpbench.reporting import manifest
     from dpbench.reporting.scorecard import artefacts
 
     experiment = experiments.get(name)
-    (context,) = contexts(experiment, profile, results, beside)
+    (context,) = contexts(experiment, profile, results)
     folder = Path(figures) / profile / name
     folder.mkdir(parents=True, exist_ok=True)
     own = [one for one in experiment.artefacts if artefact in ("", one.name)]
@@ -139,8 +137,6 @@ def _save(context: Context, one: Artefact, folder: Path) -> dict[str, Any]:
         title = headed(one.title, output.finding)
         method = [output.method, context.behind(one.name) if own else ""]
         method += [f"In the paper: {cited}."] if cited != printed else []
-        if own and (drawn := context.drawn_beside(one.name)):
-            method.append(f"Beside the rows of this grid: {', '.join(drawn)}.")
         output.method = " ".join(filter(None, method))
         files = output.save(folder / one.name, title)
     return manifest.entry(one.name, title, context.command(one.name if own else ""), output, files)
@@ -179,7 +175,6 @@ def report(
     profile: str | None = None,
     results: str | os.PathLike[str] = "results",
     figures: str | os.PathLike[str] = "figures",
-    beside: Iterable[str | os.PathLike[str]] = (),
     notify: Callable[[str], None] = silent,
 ) -> None:
     """Rebuild figures, tables and pages from the rows, under `figures/PROFILE/index.html`; no solver runs.
@@ -189,8 +184,6 @@ def report(
         profile: "quick", "full" or another of the experiment; None for each that has rows.
         results: the folder of all results.
         figures: the folder to write to.
-        beside: folders of other rows (`results/adhoc/NAME`) to draw into every artefact that has their problem and ε;
-            they need `figures` of their own.
         notify: gets a line for each file group written.
 
     Raises:
@@ -198,11 +191,7 @@ def report(
     """
     if (reference or "").partition("/")[0] == shipped.EXPERIMENT and profile in (None, "full"):
         shipped.lay_out(results, notify)
-    beside = list(beside)
-    # The committed figures are of the papers' rows alone.
-    if beside and Path(figures) == Path("figures"):
-        raise UserError("figures: with rows of your own beside, give a folder of your own, as --out my-figures")
-    for line in build(reference, profile, results=results, figures=figures, beside=beside):
+    for line in build(reference, profile, results=results, figures=figures):
         notify(line)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, wraps
-from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import pandas as pd
@@ -55,16 +54,11 @@ def select(frame: pd.DataFrame, **equal: Any) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class Context:
-    """What an artefact or a claim is made from: the experiment's rows under one profile.
-
-    beside: stores of other rows (of a method of one's own, from `results/adhoc`) drawn into every artefact that has
-    their problem and ε.
-    """
+    """What an artefact or a claim is made from: the experiment's rows under one profile."""
 
     experiment: Experiment
     profile: str
     store: Store
-    beside: tuple[Store, ...] = ()
 
     @cached_property
     def runs(self) -> pd.DataFrame:
@@ -77,22 +71,12 @@ class Context:
     @memoised
     def _rows(self, artefact: str) -> pd.DataFrame:
         rows = self.runs[self.runs["key"].isin(self._plan(artefact).by_key)]
-        beside = self._beside_of(artefact) if self.beside else rows.iloc[:0]
-        rows = rows if beside.empty else pd.concat([rows, beside], ignore_index=True)
         one_data(rows, "problem", self.store.folder / "runs")  # means are over rows of one problem
         return rows
 
-    def drawn_beside(self, artefact: str) -> list[str]:
-        """The methods of the rows beside that the artefact takes along, in words."""
-        beside = self._beside_of(artefact)
-        told = beside[["algorithm", "relation", "accounting"]].drop_duplicates().itertuples(index=False)
-        return [f"{algorithm} ({relation}, {accounting} accounting)" for algorithm, relation, accounting in told]
-
     def traces(self, runs: pd.DataFrame) -> pd.DataFrame:
         """The traces of these runs, with the runs' columns beside them."""
-        frames = [store.traces(runs["key"]) for store in (self.store, *self.beside)]
-        traces = pd.concat([one for one in frames if not one.empty] or frames[:1], ignore_index=True)
-        return traces.merge(runs.drop(columns=["excess", "seconds"]), on="key")
+        return self.store.traces(runs["key"]).merge(runs.drop(columns=["excess", "seconds"]), on="key")
 
     def blocks(self, artefact: str, **equal: Any) -> list[GridEntry]:
         """The artefact's blocks of the grid; `trace=True`, say, keeps those that record traces."""
@@ -105,8 +89,7 @@ class Context:
 
     def algorithms(self, artefact: str, **equal: Any) -> list[str]:
         """Their algorithms, in the order of the grid."""
-        listed = [a for block in self.blocks(artefact, **equal) for a in block.algorithms]
-        return list(dict.fromkeys([*listed, *(self._beside_of(artefact)["algorithm"] if self.beside else ())]))
+        return list(dict.fromkeys(a for block in self.blocks(artefact, **equal) for a in block.algorithms))
 
     def epsilons(self, artefact: str, **equal: Any) -> list[float]:
         """Their ε, rising."""
@@ -172,15 +155,6 @@ class Context:
     def _plan(self, artefact: str) -> JobPlan:
         return self._planner.plan(self.blocks(artefact))
 
-    def _beside_of(self, artefact: str) -> pd.DataFrame:
-        """Untimed rows beside, of methods that the grid has not, on the artefact's problems at its ε."""
-        cells = {(p, e) for block in self.blocks(artefact) for p in block.problems for e in block.epsilon}
-        own = {a for block in self.blocks(artefact) for a in block.algorithms}
-        frames = [self.runs.iloc[:0], *(store.runs() for store in self.beside)]
-        beside = pd.concat([frame for frame in frames if not frame.empty] or frames[:1], ignore_index=True)
-        there = [cell in cells for cell in zip(beside["problem"], beside["epsilon"], strict=True)]
-        return beside[pd.Series(there, index=beside.index, dtype=bool) & ~beside["algorithm"].isin(own)]
-
 
 def _sizes(problems: list[str]) -> str:
     """ "n = 30,956" of the problems, from the least to the largest; "" where none is known without its data."""
@@ -199,26 +173,11 @@ def _either(column: pd.Series) -> str:
 
 
 def contexts(
-    experiment: Experiment,
-    profile: str | None = None,
-    results: str | os.PathLike[str] = "results",
-    beside: Iterable[str | os.PathLike[str]] = (),
+    experiment: Experiment, profile: str | None = None, results: str | os.PathLike[str] = "results"
 ) -> Iterator[Context]:
-    """A context for each profile of the experiment (or the one named) that has rows.
-
-    beside: folders of other rows to draw, as `results/adhoc/NAME`; UserError for one without.
-    """
-    stores = tuple(map(_store_in, beside))
+    """A context for each profile of the experiment (or the one named) that has rows."""
     for each in [profile] if profile else list(experiment.grid()):
         experiment.blocks(each)  # an unknown profile is named before any work
-        context = Context(experiment, each, Store(results, each, experiment.name), stores)
+        context = Context(experiment, each, Store(results, each, experiment.name))
         if not context.runs.empty:
             yield context
-
-
-def _store_in(folder: str | os.PathLike[str]) -> Store:
-    path = Path(folder).resolve()
-    store = Store(path.parent.parent, path.parent.name, path.name)
-    if store.runs().empty:
-        raise UserError(f"with: {folder} has no rows; give a folder like results/adhoc/my-method")
-    return store

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pandas as pd
 
 from dpbench.run import outcomes
-from dpbench.study.statistics import excess, means
 from dpbench.study.tuning import summarise
 
 
@@ -21,25 +20,6 @@ def by_setting(rows: pd.DataFrame) -> pd.DataFrame:
         code=("code", "first"),
     )
     return summarise(rows).join(spent, on=cell)
-
-
-def by_problem(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per (problem, ε) of runs at tuned settings, timed: `mean` and `se` of (F - F*)/F*, and what it took."""
-    rows = rows[outcomes.has_result(rows["status"])]
-    cell = ["problem", "epsilon"]
-    optimum = (rows["objective"] - rows["excess"]).groupby([rows[name] for name in cell]).transform("median")
-    return means(
-        rows.assign(relative=excess(rows) / optimum),
-        cell,
-        "relative",
-        settings=("settings", "first"),
-        support_correct=("support_correct", "mean"),
-        support_wrong=("support_wrong", "mean"),
-        seconds=("seconds", "median"),
-        planned=("epsilon_planned", "max"),
-        private=("private", "all"),
-        code=("code", "first"),
-    )
 
 
 def not_private(rows: pd.DataFrame) -> list[str]:

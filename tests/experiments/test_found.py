@@ -136,7 +136,7 @@ def test_rows_of_a_grid_of_ones_own_stay_out_of_the_papers(installed, tmp_path):
     call = {"profile": "small", "config": mine, "results": tmp_path, "jobs": 1, "notify": told.append}
     mine.write_text(GRID.replace("settings.T = 5", "settings.T = [5, 6]"), encoding="utf-8")
     assert dpbench.run_experiment("tiny_paper", **call).store.folder == tmp_path / "adhoc" / "mine"
-    assert any("dpbench report --with" in line for line in told)
+    assert any("dpbench report --profile adhoc" in line for line in told)
     assert not (tmp_path / "small").exists()
     mine.write_text(GRID.replace("seeds = 2", "seeds = 1"), encoding="utf-8")  # runs that the paper has itself
     assert dpbench.run_experiment("tiny_paper", **call).store.folder == tmp_path / "small" / "tiny_paper"

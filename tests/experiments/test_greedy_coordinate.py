@@ -8,14 +8,11 @@ import pandas as pd
 import pytest
 
 from dpbench import experiments
-from dpbench.cli import main
-from dpbench.experiments import tuned
 from dpbench.experiments.greedy_coordinate import claims, published
 from dpbench.experiments.greedy_coordinate import rows as study
 from dpbench.problems import build
 from dpbench.run.runner import run
 from dpbench.run.store import Store
-from dpbench.study import tuned as study_tuned
 from dpbench.study.context import Context
 from dpbench.study.declare import Claim, declared
 from dpbench.study.grid import load_grid
@@ -201,19 +198,6 @@ def test_artefacts_of_a_small_run(small, tmp_path):
     assert table.set_index("T")["True"].loc[4] < 1 < table.set_index("T")["True"].loc[20]
 
 
-@pytest.mark.thorough
-def test_tuned_settings_written_and_read_back(small, monkeypatch, tmp_path):
-    found = study_tuned.tune(small.experiment, str(small.store.folder.parent.parent))
-    assert {(one.algorithm, one.problem) for one in found} == {(a, p) for a in ALL for p in ("log1", "square")}
-    assert {one.profile for one in found} == {"quick"}
-    (tmp_path / "tuned.toml").write_text(study_tuned.as_toml(small.experiment, found))
-    monkeypatch.setattr(type(small.experiment), "file", lambda self, name: tmp_path / name)
-    assert study_tuned.shipped(small.experiment) == found
-    assert tuned.lookup("dp-gcd", "greedy_coordinate", "log1", 3.0) in found
-    assert tuned.lookup("dp-gcd", "greedy_coordinate", "nowhere", 1.0) is None
-    assert tuned.lookup("dp-gcd", "no_such_experiment", "log1", 1.0) is None
-
-
 def found(ends):
     """`finals` as a claim sees it, from {(problem, method): (mean, se, wrong)}."""
     columns = ["problem", "algorithm", "mean", "se", "support_wrong"]
@@ -320,31 +304,3 @@ def test_published_errors_are_within_what_our_seeds_would_give_five_runs(experim
     assert table["still"].tolist() == [False, False, True]
     assert "1 of 3 cells; not in california, dp-cd" in published.cells_within(table)
     assert "as our runs stay at the start, 0.096" in published.cells_within(table)
-
-
-@pytest.mark.thorough
-def test_run_without_settings_takes_the_tuned_ones_and_times_them(tmp_path, monkeypatch, capsys):
-    settings = {"passes": 2.0, "step": 0.5, "clip": 3.0}
-    shipped = [tuned.Tuned("dp-gcd", "square", 1.0, "full", settings)]
-    monkeypatch.setattr(tuned, "shipped", lambda experiment: shipped)
-    monkeypatch.chdir(tmp_path)
-    command = ["run", "--algo", "dp-gcd", "--dataset", "square", "--eps", "1", "--seeds", "2", "--jobs", "1"]
-
-    def call(*more):
-        with pytest.raises(SystemExit) as end:
-            main([*command, *more])
-        assert not end.value.code
-        return capsys.readouterr()
-
-    out, err = call()
-    assert "tuned (not privately) in greedy_coordinate at ε = 1" in err
-    assert "clip 3, passes 2, step 0.5" in out
-    assert "support found" in out
-    runs = Store("results", "adhoc", "dp-gcd").runs()
-    assert runs["timed"].tolist() == [1, 1]
-    assert runs["seconds"].gt(0).all()
-    out, err = call("--set", "clip=4")  # what is given comes first
-    assert "clip 4, passes 2, step 0.5" in out
-    out, err = call("--set", "clip=4", "--set", "passes=1", "--set", "step=1")
-    assert "tuned" not in err
-    assert "support found" not in out
