@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 
 from dpbench.algorithms import get
+from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.tukey_em import calibrated, fewest, least_squares
 from dpbench.errors import UserError
 from dpbench.own.fit import fit
+from dpbench.privacy import Budget, Mechanisms, Relation
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
 
@@ -86,3 +88,14 @@ def test_on_a_linear_model_it_is_what_was_expected():
     excess = problem.value(ends) - problem.optimum().value
     se = excess.std(ddof=1) / np.sqrt(10)
     assert abs(excess.mean() - 5.5e-7) <= 3 * np.hypot(se, 1.8e-7)
+
+
+def test_its_one_pass_over_the_rows_is_traced():
+    method, problem, points = get("tukey-em"), small_problem(n=1200, d=2, loss="squared"), []
+    settings = make_settings(method, {"m": 60})
+    mechanisms = Mechanisms(["one"], Budget(5.0, 1e-6, Relation.REPLACE_ONE, "tight"))
+    result = method.run(
+        problem, np.zeros((1, 2)), mechanisms, settings, lambda t, W, passes: points.append((t, W, passes))
+    )
+    assert [(t, passes) for t, _, passes in points] == [(1, 1)]
+    np.testing.assert_array_equal(points[0][1], result.W)

@@ -121,6 +121,13 @@ def test_two_samplers_do_not_share_their_draws():
         hessian.gaussian(np.zeros(1), sensitivity=1.0, noise_multiplier=1.0)
 
 
+def test_a_sampler_of_more_rows_than_there_are_is_refused_before_it_draws():
+    with pytest.raises(PrivacyError, match=r"m must be in 1\.\.10"):
+        batch(Relation.REPLACE_ONE).without_replacement(10, 11, "b")
+    with pytest.raises(PrivacyError, match="rate must be in"):
+        batch(Relation.ADD_REMOVE).poisson(10, 1.1, "b")
+
+
 def test_a_sampler_refuses_the_relation_its_theorem_does_not_cover():
     with pytest.raises(PrivacyError, match="add-remove neighbours only"):
         batch(Relation.REPLACE_ONE).poisson(10, 0.1, "b")

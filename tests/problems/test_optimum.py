@@ -151,6 +151,23 @@ def test_far_optimum():
     assert Problem(X * scale, y).optimum().value == pytest.approx(Problem(X, y).optimum().value, abs=1e-10)
 
 
+def test_newton_comes_back_from_steps_that_go_too_far():
+    """Far from a label the loss is all but linear: Newton's step from there leads as far beyond it."""
+    problem = Problem(np.ones((2, 1)), np.array([1e3, 1e3]), loss="pseudo-huber", row_bound=1.0)
+    tried = []
+    value = optima.evaluate
+
+    def spied(of, w):
+        tried.append(float(w[0]))
+        return value(of, w)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(optima, "evaluate", spied)
+        assert optima.solve_newton(problem, 1e-11) == pytest.approx([1e3])
+    assert max(tried) > 1e3 + 10  # so some were not taken
+    assert len(tried) < 100
+
+
 @pytest.mark.parametrize("change", [{"loss": "sigmoid"}, {"w2": 0.1}])
 def test_nonconvex_problems_have_none(change):
     with pytest.raises(UserError, match="not convex"):

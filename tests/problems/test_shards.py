@@ -190,3 +190,11 @@ def test_what_takes_all_rows_says_so():
     for name in ("X", "y", "row_norms"):
         with pytest.raises(NeedsAllRows, match="shards"):
             getattr(there, name)
+
+
+def test_shards_are_of_dense_float64_rows_where_nothing_else_is_said():
+    X, y = data()
+    shards = Shards(ask_local([Rows(X, y)]), [ROWS], 5)
+    assert not ShardedProblem(shards, row_bound=1.0).is_sparse
+    assert shards.in_float64 is shards
+    assert shards.in_float32 is None
