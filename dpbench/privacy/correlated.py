@@ -171,9 +171,9 @@ class Correlated(_Rounds):
         multiplier: Scalars,
         label: str,
     ) -> None:
-        std = moved * sensitivity(steps, separation, bands) * multiplier
-        super().__init__(releases, steps, std, multiplier, label)
-        self._weights: Array = coefficients(bands)[1:]
+        self._moved, self._rows = moved, sensitivity(steps, separation, bands)
+        super().__init__(releases, steps, moved * self._rows * multiplier, multiplier, label)
+        self._weights: Array = coefficients(bands)
         self._noise: list[Array] = []  # of the rounds before, the last one first
 
     def _mix(self, weights: Array) -> list[tuple[int, float]]:
@@ -183,11 +183,11 @@ class Correlated(_Rounds):
     def release(self, value: Array) -> Array:
         """`value` (k, d) of the next round with its noise."""
         self._begin(value.shape[1:])
-        return self._publish(value, self._mix(self._weights), lambda: self._noisy(value))
+        return self._publish(value, self._mix(self._weights[1:]), lambda: self._noisy(value))
 
     def _noisy(self, value: Array) -> Array:
         fresh = self._releases.hidden_noise(value.shape, self.std, NORMAL, "correlated noise")
-        noise = fresh - sum(c * past for c, past in zip(self._weights, self._noise, strict=False))
-        self._noise = [noise, *self._noise][: len(self._weights)]
+        noise = fresh - sum(c * past for c, past in zip(self._weights[1:], self._noise, strict=False))
+        self._noise = [noise, *self._noise][: len(self._weights) - 1]
         noisy: Array = value + noise
         return noisy

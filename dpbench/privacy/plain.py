@@ -51,33 +51,25 @@ def release_of(data: Any, depth: int = 0) -> Release:
 
 
 def _value(where: str, name: str, value: Any, of: str, depth: int) -> Any:
-    """The value of one field whose annotation is `of`."""
+    """The value of one field whose annotation is `of`; UserError where it is of another kind, or out of bounds."""
+    wrong = UserError(f"{where}: {ascii(value)[:40]} is not of its kind")
     if of in WITHIN:
         low, high = CLOSER.get(name, WITHIN[of])
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise UserError(f"{where} is no number")
-        if of == "int" and not isinstance(value, int):
-            raise UserError(f"{where} is not a whole number")
+        if isinstance(value, bool) or not isinstance(value, int if of == "int" else int | float):
+            raise wrong
         if not low <= value <= high:
             raise UserError(f"{where} must be within {low:g} to {high:g}")
         return float(value) if of == "float" else value
-    if of == "bool":
-        if not isinstance(value, bool):
-            raise UserError(f"{where} is neither true nor false")
+    # A law by name is one that the release itself checks.
+    if (of == "bool" and isinstance(value, bool)) or (of.startswith("Literal") and isinstance(value, str)):
         return value
-    if of == "Relation":
-        if value not in [one.value for one in Relation]:
-            raise UserError(f"{where} is no neighbouring relation")
+    if of == "Relation" and value in [one.value for one in Relation]:
         return Relation(value)
-    if of.startswith("tuple"):  # of a best of runs: (release, count)
-        if not isinstance(value, list) or not 0 < len(value) <= MOST or any(not _pair(one) for one in value):
-            raise UserError(f"{where} is no list of releases and counts")
+    if of.startswith("tuple") and isinstance(value, list) and 0 < len(value) <= MOST and all(map(_pair, value)):
         return tuple((release_of(one, depth + 1), count) for one, count in value)
-    if isinstance(value, str) and len(value) < 20:  # a law by name, which the release itself checks
-        return value
-    if not isinstance(value, dict):
-        raise UserError(f"{where} is no release")
-    return release_of(value, depth + 1)
+    if isinstance(value, dict) and type(inner := release_of(value, depth + 1)).__name__ in of.split(" | "):
+        return inner
+    raise wrong
 
 
 def _pair(one: Any) -> bool:

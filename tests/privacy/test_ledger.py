@@ -1,8 +1,10 @@
 """The ledger counts equal releases, per replicate, and hands equal replicates one object."""
 
+import json
+
 import pytest
 
-from dpbench.errors import PrivacyError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.ledger import (
     ZCDP,
     BestOfRuns,
@@ -16,9 +18,12 @@ from dpbench.privacy.ledger import (
     ObjectivePerturbation,
     Poisson,
     PureDP,
+    RadialPerturbation,
+    Relation,
     WithoutReplacement,
     scaled,
 )
+from dpbench.privacy.plain import plain, release_of
 
 
 def test_equal_releases_are_counted_consecutive_or_not():
@@ -98,3 +103,39 @@ def test_three_times_the_noise(release, expected):
 def test_a_release_whose_noise_is_no_one_number_is_not_scaled():
     with pytest.raises(PrivacyError, match="not one number"):
         scaled(ObjectivePerturbation(5.0, 0.1, 1e-7), 2.0)
+
+
+@pytest.mark.parametrize(
+    "release",
+    [
+        Gaussian(1.5),
+        RadialPerturbation(2.0, 0.1, Relation.REPLACE_ONE, logistic=False),
+        WithoutReplacement(10, 2, Laplace(3.0)),
+        BestOfRuns(((Gaussian(1.0), 2), (Laplace(2.0), 1)), "poisson", 6.0),
+        DrawAfterTest(0.2, 0.3, 1e-16, 1e-16),  # of many rows
+        ObjectivePerturbation(2.0, 0.1, 1e-16),
+    ],
+)
+def test_a_release_goes_to_a_file_and_back(release):
+    assert release_of(json.loads(json.dumps(plain(release)))) == release
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"kind": "Gaussian"},
+        {"kind": "os.system", "x": 1},
+        {"kind": "Gaussian", "noise_multiplier": -1},
+        {"kind": "Gaussian", "noise_multiplier": True},
+        {"kind": "WithoutReplacement", "n": 1.5, "m": 1, "release": {"kind": "Gaussian", "noise_multiplier": 1}},
+        {"kind": "Poisson", "rate": "1", "release": {"kind": "Gaussian", "noise_multiplier": 1}},
+        {"kind": "Poisson", "rate": 0.1, "release": {"kind": "Laplace", "noise_multiplier": 1}},  # not accounted
+        {"kind": "Poisson", "rate": 0.1, "release": "Gaussian"},
+        {"kind": "BestOfRuns", "base": [[{"kind": "PureDP", "epsilon": 1}, 0]], "law": "poisson", "mean": 2},
+        {"kind": "BestOfRuns", "base": [[{"kind": "PureDP", "epsilon": 1}, 1]], "law": "uniform", "mean": 2},
+        {"kind": "LogisticPerturbation", "noise_multiplier": 1, "curvature": 1, "relation": "none"},
+    ],
+)
+def test_what_is_no_release_is_refused(wrong):
+    with pytest.raises(UserError):
+        release_of(wrong)

@@ -85,21 +85,10 @@ class ExactCorrelated(correlated.Correlated):
 
     _releases: ExactReleases
 
-    def __init__(
-        self,
-        releases: Releases,
-        steps: int,
-        separation: int,
-        bands: int,
-        moved: float,
-        multiplier: Scalars,
-        label: str,
-    ) -> None:
-        super().__init__(releases, steps, separation, bands, moved, _one(multiplier), label)
-        self._moved = moved
-        self._rows = correlated.sensitivity(steps, separation, bands)  # with the coefficients as they are: no less
-        # Rounded down: no column gets longer, and the sensitivity above still covers it.
-        self._weights = np.floor(correlated.coefficients(bands) * 2**COEFFICIENT_BITS).astype(np.int64)
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
+        # Rounded down: no column gets longer, and the sensitivity of the coefficients as they are still covers it.
+        self._weights = np.floor(self._weights * 2**COEFFICIENT_BITS).astype(np.int64)
         self._whole: list[NDArray[np.int64]] = []  # T of the rounds before, the last one first
         self._shown: list[Array] = []  # and what was released of them
 
