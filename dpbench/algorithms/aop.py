@@ -206,9 +206,8 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
             )
         return settings
 
-    def audit_case(self):
-        # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
-        return dp.AuditCase(accounting="tight", n=300, d=16)
+    # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
+    audit_case = dp.AuditCase(accounting="tight", n=300, d=16)
 
     def work(self, n, d, settings):
         return newton_work(n, d)

@@ -208,6 +208,9 @@ class AuditCase:
     label: str = ""
 
 
+SEARCHED = AuditCase()  # of a method that names none: an audit looks for a better one
+
+
 @dataclass(frozen=True)
 class Diagnostic:
     """A column of the runs table that an algorithm fills itself; a run that returns any other has failed.
@@ -277,6 +280,8 @@ class Algorithm:
         stops_early: whether it may stop before it has released all it planned: see `plan`.
         unpaid: of a method that is not private, what it takes from the data without paying, in words.
         diagnostics: the columns of the runs table that it fills, by its `RunResult` or by `measure`.
+        audit_case: what `dpbench audit` runs it on, where the default hides too much of what it releases.
+        canaries: further cases, each for the releases of one `label` that the case above gives too small a share.
         common_random: settings that do not enter the seed of a job's streams: jobs that differ in these alone draw
             the same random numbers, and a batch holds jobs of one stream (see `Mechanisms.streams`).
     """
@@ -303,6 +308,8 @@ class Algorithm:
     stops_early: ClassVar[bool] = False
     unpaid: ClassVar[str] = ""
     diagnostics: ClassVar[tuple[Diagnostic, ...]] = ()
+    audit_case: ClassVar[AuditCase] = SEARCHED
+    canaries: ClassVar[tuple[AuditCase, ...]] = ()
     fixed: Mapping[str, Any] = MappingProxyType({})  # the settings that a served name fixes
     Settings: ClassVar[type[BaseSettings]] = BaseSettings
 
@@ -365,17 +372,9 @@ class Algorithm:
         """Whether all it releases is Gaussian noise on all rows: then budgets add up as μ² does (Gaussian DP)."""
         return bool(self.discloses) and {one.mechanism for one in self.discloses} <= {"Gaussian", "Gaussian, symmetric"}
 
-    def audit_case(self) -> AuditCase:
-        """What `dpbench audit` runs it on; override where the default hides too much of what it releases."""
-        return AuditCase()
-
-    def canaries(self) -> tuple[AuditCase, ...]:
-        """Further cases, each for the releases of one `label` that the case above gives too small a share."""
-        return ()
-
     def inspection_case(self) -> AuditCase:
         """A run of at least four iterations on the loss as it is, of which all that comes out is compared."""
-        case = self.audit_case()
+        case = self.audit_case
         settings = {name: value for name, value in case.settings.items() if name != "T"}
         return replace(case, settings=settings, n=8, d=3, steepest=False, background=0.0)
 

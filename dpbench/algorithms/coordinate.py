@@ -123,9 +123,8 @@ class ByPasses(dp.Algorithm):
     def batch_size(self, n, d):
         return int(max(1, min(512, 100e6 / (8 * d))))
 
-    def audit_case(self):
-        # Residuals of squared loss can be beyond any clipping threshold, so clipping is at stake.
-        return dp.AuditCase({"passes": 1.0}, loss="squared")
+    # Residuals of squared loss can be beyond any clipping threshold, so clipping is at stake.
+    audit_case = dp.AuditCase({"passes": 1.0}, loss="squared")
 
     def inspection_case(self):
         return replace(super().inspection_case(), settings={"passes": 4.0})
@@ -312,9 +311,8 @@ class DPGreedyCD(ByCoordinates):
             return "selection=published computes on with its noise; selection=proven does not"
         return super().inexact(loss, relation, settings)
 
-    def audit_case(self):
-        # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.
-        return dp.AuditCase({"passes": 1.0}, accounting="tight", loss="squared", l1=1e-3, background=(1.0, -1.0))
+    # Shared rows keep the signs of the gradient, so that what differs moves the two magnitudes apart.
+    audit_case = dp.AuditCase({"passes": 1.0}, accounting="tight", loss="squared", l1=1e-3, background=(1.0, -1.0))
 
     def plan(self, problem, mechanisms, settings):
         if problem.l1 and settings.selection == "published":

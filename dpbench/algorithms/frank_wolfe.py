@@ -54,8 +54,7 @@ class FrankWolfe(dp.Algorithm):
     def complete(self, problem, settings):
         return dp.at_default_clip(problem, settings, 0.3)
 
-    def audit_case(self):
-        return dp.AuditCase(d=1)
+    audit_case = dp.AuditCase(d=1)
 
     def work(self, n, d, settings):
         return 4.0 * n * d * (settings.T or 100)

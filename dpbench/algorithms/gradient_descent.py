@@ -103,8 +103,7 @@ class DPAdam(dp.Algorithm):
     def complete(self, problem, settings):
         return dp.at_default_clip(problem, settings, CLIP)
 
-    def audit_case(self):
-        return dp.AuditCase({"clip": 1.0}, loss="squared")
+    audit_case = dp.AuditCase({"clip": 1.0}, loss="squared")
 
     def batch_size(self, n, d):
         return int(max(1, min(128, 200e6 / (8 * d))))
@@ -209,11 +208,9 @@ class AveragedGD(dp.Algorithm):
         safety = settings.safety or public_safety(problem.loss)
         return msgspec.structs.replace(dp.at_default_clip(problem, settings, CLIP), safety=safety)
 
-    def audit_case(self):
-        return dp.AuditCase({"clip": 1.0}, loss="squared")
+    audit_case = dp.AuditCase({"clip": 1.0}, loss="squared")
 
-    def canaries(self):
-        return (dp.AuditCase({"centred": True}, loss="logistic", d=1, steepest=False, label="moments"),)
+    canaries = (dp.AuditCase({"centred": True}, loss="logistic", d=1, steepest=False, label="moments"),)
 
     def inexact(self, loss, relation, settings=None):
         if settings is not None and settings.centred:

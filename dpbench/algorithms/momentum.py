@@ -171,8 +171,7 @@ class LaplaceMomentum(dp.Algorithm):
             )
         return msgspec.structs.replace(settings, m=m)
 
-    def audit_case(self):
-        return dp.AuditCase({"T": 2}, l2=0.02)  # at δ = 0 all T have to show their largest loss at once
+    audit_case = dp.AuditCase({"T": 2}, l2=0.02)  # at δ = 0 all T have to show their largest loss at once
 
     def work(self, n, d, settings):
         rows = min(settings.m or n, n) + 10_000  # measured: drawing and gathering a small batch costs that many

@@ -68,6 +68,19 @@ def _direction(value: str, when: str, why: str, one: str, both: str = "") -> dp.
     return dp.Disclosure("direction", value, add_remove=one, replace_one=both, why=why, when=when)
 
 
+def _directions(adding: dict[str, Any], clipping: dict[str, Any]) -> tuple[dp.AuditCase, dp.AuditCase]:
+    """Canaries of the direction, with further settings of what adds and of what clips.
+
+    In one dimension g̃ lies in the worst direction. What adds feels a row most where there is no curvature but its own,
+    what clips where the others' alone is λ₀ or little more.
+    """
+    adding, clipping = {**adding, "modification": "add", "lambda0": 0.5}, {**clipping, "modification": "clip"}
+    return (
+        dp.AuditCase(adding, d=1, bend=1.0, label="direction"),
+        dp.AuditCase(clipping, n=100, d=1, background=1.0, bend=1.0, label="direction"),
+    )
+
+
 class DPNewton(dp.Algorithm):
     """dp-newton: noisy gradient, curvature with its eigenvalues lifted to λ₀, noisy direction.
 
@@ -145,23 +158,11 @@ class DPNewton(dp.Algorithm):
             )
         return settings
 
-    def canaries(self):
-        # In one dimension g̃ lies in the worst direction. What adds feels a row most where there is no curvature but
-        # its own, what clips where the others' alone is λ₀: next to L₁, with so many of them that one is next to none.
-        most = {"theta": 0.9, "gamma": 0.9}
-        many = 100
-        return (
-            dp.AuditCase(most, bend=1.0, label="trace"),
-            dp.AuditCase({"theta": 0.9, "modification": "add", "lambda0": 0.5}, d=1, bend=1.0, label="direction"),
-            dp.AuditCase(
-                {"theta": 0.9, "modification": "clip", "lambda0": SMOOTHNESS * (1 - 1 / many)},
-                n=many,
-                d=1,
-                background=1.0,
-                bend=1.0,
-                label="direction",
-            ),
-        )
+    canaries = (
+        dp.AuditCase({"theta": 0.9, "gamma": 0.9}, bend=1.0, label="trace"),
+        # Next to L₁, with so many other rows that one is next to none.
+        *_directions({"theta": 0.9}, {"theta": 0.9, "lambda0": SMOOTHNESS * (1 - 1 / 100)}),
+    )
 
     def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
@@ -348,29 +349,13 @@ class DPNewtonMinibatch(dp.Algorithm):
     def flaw(self, settings, accounting=""):
         return super().flaw(settings, accounting) or flaw(settings.reset)
 
-    def audit_case(self):
-        return dp.AuditCase({"T": 1, "gradient_rate": 0.5, "curvature_rate": 0.5})
+    audit_case = dp.AuditCase({"T": 1, "gradient_rate": 0.5, "curvature_rate": 0.5})
 
-    def canaries(self):
-        settings = {"T": 1, "gradient_rate": 0.5, "theta": 0.9}
-        # What clips feels a row where the others of its sample have a curvature of λ₀ or little more: with 90 of 100
-        # rows in a sample, whose number varies by 3 %, and λ₀ at 0.95 of their mean curvature.
-        return (
-            dp.AuditCase(
-                {**settings, "curvature_rate": 0.5, "modification": "add", "lambda0": 0.5},
-                d=1,
-                bend=1.0,
-                label="direction",
-            ),
-            dp.AuditCase(
-                {**settings, "curvature_rate": 0.9, "modification": "clip", "lambda0": 0.95 * SMOOTHNESS},
-                n=100,
-                d=1,
-                background=1.0,
-                bend=1.0,
-                label="direction",
-            ),
-        )
+    # With 90 of 100 rows in a sample, whose number varies by 3 %, and λ₀ at 0.95 of their mean curvature.
+    canaries = _directions(
+        {"T": 1, "gradient_rate": 0.5, "theta": 0.9, "curvature_rate": 0.5},
+        {"T": 1, "gradient_rate": 0.5, "theta": 0.9, "curvature_rate": 0.9, "lambda0": 0.95 * SMOOTHNESS},
+    )
 
     def work(self, n, d, settings):
         rows = n * (settings.gradient_rate + settings.curvature_rate * (d / 2 + 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -46,13 +46,11 @@ class DPNewtonGeneral(dp.Algorithm):
         inverse_sensitivity(problem.n, problem.smoothness, settings.lambda0, settings.modification)
         return settings
 
-    def audit_case(self):
-        return dp.AuditCase({"modification": "add", "lambda0": 1.0})  # λ₀ as Theorem B.6 asks for at such an n
+    audit_case = dp.AuditCase({"modification": "add", "lambda0": 1.0})  # λ₀ as Theorem B.6 asks for at such an n
 
-    def canaries(self):
-        # With a λ₀ so large that nλ₀² ± λ₀L₁ are next to each other: the one is proved, the other is so.
-        settings = {"theta": 0.9, "modification": "add", "lambda0": 5.0}
-        return (dp.AuditCase(settings, d=1, bend=1.0, label="direction"),)
+    # With a λ₀ so large that nλ₀² ± λ₀L₁ are next to each other: the one is proved, the other is so.
+    _large: ClassVar = {"theta": 0.9, "modification": "add", "lambda0": 5.0}
+    canaries = (dp.AuditCase(_large, d=1, bend=1.0, label="direction"),)
 
     def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 20.0 * d**3)
@@ -138,13 +136,11 @@ class CubicNewton(dp.Algorithm):
             )
         return settings
 
-    def audit_case(self):
-        # A small ball, on which Δ is next to L₀/n and can be attained.
-        return dp.AuditCase({"D": 0.1, "inner": 1}, l2=0.01)
+    # A small ball, on which Δ is next to L₀/n and can be attained.
+    audit_case = dp.AuditCase({"D": 0.1, "inner": 1}, l2=0.01)
 
-    def canaries(self):
-        # Several inner steps, so that curvature has a part in what is released.
-        return (dp.AuditCase({"D": 0.1, "inner": 4, "T": 1}, l2=0.01, bend=1.0, label="model gradient"),)
+    # Several inner steps, so that curvature has a part in what is released.
+    canaries = (dp.AuditCase({"D": 0.1, "inner": 4, "T": 1}, l2=0.01, bend=1.0, label="model gradient"),)
 
     def work(self, n, d, settings):
         return settings.T * (2.0 * n * d * (d + 2) + 2.0 * settings.inner * d**2)

@@ -75,9 +75,8 @@ class O2NC(dp.Algorithm):
             )
         return msgspec.structs.replace(settings, M=M)
 
-    def audit_case(self):
-        # In one dimension a direction is ±1 and every estimate as large as its bound.
-        return dp.AuditCase({"T": 1}, accounting="tight", loss="ramp", d=1)
+    # In one dimension a direction is ±1 and every estimate as large as its bound.
+    audit_case = dp.AuditCase({"T": 1}, accounting="tight", loss="ramp", d=1)
 
     def inspection_case(self):
         return replace(super().inspection_case(), settings={"T": 8}, n=40)
@@ -209,13 +208,10 @@ class O2NCTree(O2NC):
     class Settings(Rounds, frozen=True):
         pass
 
-    def canaries(self):
-        # s_q = 4dL/T is for two steps of the learner in a row, as long as they may be and one way: round q = 3, 5, 9, …
-        # has them if s_{q-1} = 0 and s_q = 1. The other rows pull, so that noise seldom turns a step.
-        case = dp.AuditCase(
-            {"T": 32}, accounting="tight", loss="ramp", n=64, d=1, background=1.0, best_coins=True, label="oracle"
-        )
-        return (replace(case, near_runs=15_000),)
+    # s_q = 4dL/T is for two steps of the learner in a row, as long as they may be and one way: round q = 3, 5, 9, …
+    # has them if s_{q-1} = 0 and s_q = 1. The other rows pull, so that noise seldom turns a step.
+    _pulled = dp.AuditCase({"T": 32}, accounting="tight", loss="ramp", n=64, d=1, background=1.0, label="oracle")
+    canaries = (replace(_pulled, best_coins=True, near_runs=15_000),)
 
     def _kind(self, settings):
         return "variance-reduced"

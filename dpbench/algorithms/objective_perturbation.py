@@ -133,9 +133,8 @@ class DPObjectivePerturbation(dp.Algorithm):
     class Settings(dp.BaseSettings, frozen=True):
         safety: dp.Positive = 0.03
 
-    def audit_case(self):
-        # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
-        return dp.AuditCase(n=300, d=16)
+    # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
+    audit_case = dp.AuditCase(n=300, d=16)
 
     def work(self, n, d, settings):
         return newton_work(n, d)
@@ -214,8 +213,7 @@ class PureObjectivePerturbation(dp.Algorithm):
         safety: dp.Positive = 0.03
         output: dp.Share = 0.01
 
-    def audit_case(self):
-        return dp.AuditCase(n=10_000, d=1)  # the output's noise is 100/n of b's
+    audit_case = dp.AuditCase(n=10_000, d=1)  # the output's noise is 100/n of b's
 
     def work(self, n, d, settings):
         return newton_work(n, d)

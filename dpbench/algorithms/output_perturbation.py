@@ -89,8 +89,7 @@ class OutputPerturbation(dp.Algorithm):
         radius: dp.Positive = 8.0
         ridge: dp.Positive | None = None
 
-    def audit_case(self):
-        return dp.AuditCase(n=300, d=2)
+    audit_case = dp.AuditCase(n=300, d=2)
 
     def work(self, n, d, settings):
         return newton_work(n, d)
@@ -167,8 +166,7 @@ class PhasedERM(dp.Algorithm):
         ridge: dp.Positive | None = None
         radius: dp.Positive = 8.0
 
-    def audit_case(self):
-        return dp.AuditCase({"phases": 3, "ridge": 0.1}, n=300, d=2)
+    audit_case = dp.AuditCase({"phases": 3, "ridge": 0.1}, n=300, d=2)
 
     def work(self, n, d, settings):
         return newton_work(n, d) * settings.phases
@@ -256,8 +254,7 @@ class BoltOn(dp.Algorithm):
             raise UserError(f"step: {settings.step:g} parts runs from each other; choose one of at most {most:g}")
         return settings
 
-    def audit_case(self):
-        return dp.AuditCase({"epochs": 5, "batch": 1}, best_coins=True)
+    audit_case = dp.AuditCase({"epochs": 5, "batch": 1}, best_coins=True)
 
     def work(self, n, d, settings):
         return 4.0 * n * d * (settings.epochs or PASSES) + 1e5 * math.sqrt(n) * (settings.epochs or PASSES)

@@ -84,11 +84,10 @@ class PrivateTuning(dp.Algorithm):
         public = (method.public(dp.make_settings(method, fixed | one)) for one in _listed(settings))
         return ", ".join(dict.fromkeys(filter(None, public)))
 
-    def audit_case(self):
-        # Where one row decides: the score prefers the models that lie on its side, and so does each model's gradient.
-        # The step is so long that its clipped loss is 0 or all of `clip`, by the side alone. Few runs, as the bound for
-        # many is far above what they give away.
-        return dp.AuditCase({"candidates": '[{"T": 1, "step": 1000}]', "mean": 2.0}, loss="logistic", n=20, d=1)
+    # Where one row decides: the score prefers the models that lie on its side, and so does each model's gradient.
+    # The step is so long that its clipped loss is 0 or all of `clip`, by the side alone. Few runs, as the bound for
+    # many is far above what they give away.
+    audit_case = dp.AuditCase({"candidates": '[{"T": 1, "step": 1000}]', "mean": 2.0}, loss="logistic", n=20, d=1)
 
     def inspection_case(self):
         return replace(super().inspection_case(), settings={"candidates": '[{"T": 4}]'}, n=20)

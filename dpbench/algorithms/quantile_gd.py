@@ -68,13 +68,11 @@ class QuantileGD(dp.Algorithm):
         safety = settings.safety or public_safety(problem.loss)
         return msgspec.structs.replace(dp.at_default_clip(problem, settings, 1.0), safety=safety)
 
-    def audit_case(self):
-        return dp.AuditCase({"clip": 1.0}, loss="squared")
+    audit_case = dp.AuditCase({"clip": 1.0}, loss="squared")
 
-    def canaries(self):
-        # Labels of ±3: from the second step on one of the two is within a clip that stays at 3, and the other beyond.
-        settings = {"T": 16, "share": 0.9, "clip": 3.0, "rate": 1e-9}
-        return (dp.AuditCase(settings, loss="squared", n=24, steepest=False, drawn=True, label="quantile"),)
+    # Labels of ±3: from the second step on one of the two is within a clip that stays at 3, and the other beyond.
+    _at_the_clip: ClassVar = {"T": 16, "share": 0.9, "clip": 3.0, "rate": 1e-9}
+    canaries = (dp.AuditCase(_at_the_clip, loss="squared", n=24, steepest=False, drawn=True, label="quantile"),)
 
     def work(self, n, d, settings):
         return min(8.0 * n * d * (settings.T or 1000), 2 * WORK)
@@ -170,8 +168,7 @@ class DPGDLastIterate(dp.Algorithm):
             )
         return settings
 
-    def audit_case(self):
-        return dp.AuditCase(l2=0.5)
+    audit_case = dp.AuditCase(l2=0.5)
 
     def plan(self, problem, mechanisms, settings):
         c, T, rho = contraction(problem, settings), settings.T, mechanisms.budget.rho

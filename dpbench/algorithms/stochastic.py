@@ -57,8 +57,7 @@ class DPSGD(dp.Algorithm):
     def complete(self, problem, settings):
         return dp.at_default_step(problem, settings)
 
-    def audit_case(self):
-        return dp.AuditCase({"T": 2, "rate": 0.5})
+    audit_case = dp.AuditCase({"T": 2, "rate": 0.5})
 
     def work(self, n, d, settings):
         return settings.T * (8.0 * n * settings.rate * d + 2e6)
@@ -234,9 +233,8 @@ class DPSGDOne(ByPasses):
             return ""
         return "noise of Poisson samples under add/remove, but one row is drawn: ε spent is what replace-one costs"
 
-    def audit_case(self):
-        # One step; all other rows pull against the one that differs. The paper's accounting is for other samples.
-        return dp.AuditCase({"passes": 0.25}, accounting="rdp", loss="squared", background=-1.0)
+    # One step; all other rows pull against the one that differs. The paper's accounting is for other samples.
+    audit_case = dp.AuditCase({"passes": 0.25}, accounting="rdp", loss="squared", background=-1.0)
 
     def plan(self, problem, mechanisms, settings):
         T = self.iterations(problem, settings)
@@ -312,8 +310,7 @@ class DPMatrixFactorisation(dp.Algorithm):
     def iterations(self, problem, settings):
         return settings.epochs * settings.batches
 
-    def audit_case(self):
-        return dp.AuditCase({"epochs": 2, "batches": 2})
+    audit_case = dp.AuditCase({"epochs": 2, "batches": 2})
 
     def work(self, n, d, settings):
         return settings.epochs * (4.0 * n * d + 1e5 * settings.batches)

@@ -54,14 +54,12 @@ class AdaSSP(dp.Algorithm):
     class Settings(dp.BaseSettings, frozen=True):
         label_bound: dp.Positive = 1.0
 
-    def audit_case(self):
-        return dp.AuditCase({"label_bound": 1e6}, loss="squared")
+    audit_case = dp.AuditCase({"label_bound": 1e6}, loss="squared")
 
-    def canaries(self):
-        return tuple(
-            dp.AuditCase({"label_bound": 1e6}, loss="squared", d=1, label=label)
-            for label in ("eigenvalue", "gram", "moments")
-        )
+    canaries = tuple(
+        dp.AuditCase({"label_bound": 1e6}, loss="squared", d=1, label=label)
+        for label in ("eigenvalue", "gram", "moments")
+    )
 
     def inspection_case(self):
         return replace(super().inspection_case(), settings={"label_bound": 1.0})  # labels are beyond it
@@ -138,11 +136,9 @@ class BoostedSSP(dp.Algorithm):
         share: dp.Share = 0.15
         safety: dp.Positive = 0.02
 
-    def audit_case(self):
-        return dp.AuditCase(loss="squared")
+    audit_case = dp.AuditCase(loss="squared")
 
-    def canaries(self):
-        return dp.AuditCase(loss="squared", d=1, label="gram"), dp.AuditCase(loss="squared", d=1, label="gradient")
+    canaries = dp.AuditCase(loss="squared", d=1, label="gram"), dp.AuditCase(loss="squared", d=1, label="gradient")
 
     def work(self, n, d, settings):
         return 1.0 * n * d * d + 4.0 * n * d * settings.T + 20.0 * d**3
@@ -211,11 +207,9 @@ class ChebyshevLogistic(dp.Algorithm):
         radius: dp.Positive = 4.0
         share: dp.Share = 0.5
 
-    def audit_case(self):
-        return dp.AuditCase(steepest=False)
+    audit_case = dp.AuditCase(steepest=False)
 
-    def canaries(self):
-        return tuple(dp.AuditCase(d=1, steepest=False, label=label) for label in ("gram", "moments"))
+    canaries = tuple(dp.AuditCase(d=1, steepest=False, label=label) for label in ("gram", "moments"))
 
     def work(self, n, d, settings):
         return 1.0 * n * d * d + 20.0 * d**3

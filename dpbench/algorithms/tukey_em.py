@@ -72,8 +72,7 @@ class TukeyEM(dp.Algorithm):
             )
         return settings
 
-    def audit_case(self):
-        return dp.AuditCase({"m": 120}, loss="squared", n=120, d=1, steepest=False, drawn=True)
+    audit_case = dp.AuditCase({"m": 120}, loss="squared", n=120, d=1, steepest=False, drawn=True)
 
     def inspection_case(self):
         return dp.AuditCase({"m": 24}, loss="squared", n=72, d=2, steepest=False, drawn=True)

@@ -20,7 +20,7 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpbench import algorithms
-from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
+from dpbench.algorithms.base import SEARCHED, Algorithm, AuditCase, make_settings
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import noise, scores
 from dpbench.auditing.claims import AuditClaim, AuditVerdict, claim, decide, fisher, joint, least_runs, reach, runs_of
@@ -139,7 +139,7 @@ def audit(
         raise UserError(f"{name}: loss {loss} is not covered by its privacy proof: {why}; use one of: {covered}")
     shares: dict[str, float] = {}
     if search is None:
-        search = case is None and (near or type(algorithm).audit_case is Algorithm.audit_case)
+        search = case is None and (near or algorithm.audit_case is SEARCHED)
     done = Audit(name, epsilon, 0.0, 0, {}, {}, moved=shares)
     with one_thread():
         try:
@@ -188,7 +188,7 @@ def _setups(
 
     if case:
         return [setup(case)], [], []
-    cases = [algorithm.audit_case(), *algorithm.canaries()]
+    cases = [algorithm.audit_case, *algorithm.canaries]
     cases = [one for one in cases if all(one.settings.get(key, value) == value for key, value in fixed.items())]
     setups, further = [setup(one) for one in cases], [setup(algorithm.inspection_case())]
     others = []

@@ -215,7 +215,7 @@ def test_aop_keeps_its_ridge_and_noise_public_and_its_ledger_has_the_event():
 )
 def test_audits_under_tight_pass_and_halved_noise_fails(name):
     method, _ = resolve(name)
-    case = dataclasses.replace(method.audit_case(), accounting="tight")
+    case = dataclasses.replace(method.audit_case, accounting="tight")
     runs = 4000 if "minibatch" in name else None  # its samples of this case hide the row half of the time
     sound = audit(name, 4.0, case=case, seed=1, runs=runs, near=False)
     assert sound.passed, sound

@@ -25,7 +25,7 @@ from dpbench.privacy.ledger import BestOfRuns, CountedRelease, Relation
 
 GUIDE = (Path(__file__).resolve().parent.parent.parent / "docs" / "guides" / "audit.md").read_text(encoding="utf-8")
 TUNING = algorithms.get("private-tuning")
-CASE = TUNING.audit_case()
+CASE = TUNING.audit_case
 LEAST = 1e-3  # error rate that is looked at: fewer errors than 30,000 runs have cannot be counted
 
 

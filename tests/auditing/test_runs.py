@@ -66,7 +66,7 @@ def test_loops_compiled_for_a_loss_do_not_stand_in_for_the_steepest(name):
 
 def test_a_tree_of_many_rounds_is_moved_nearly_as_far_as_its_ledger_says():
     """In a whole run, on the coins and the order that a search chose; defects of long trees show from 0.87 on."""
-    (case,) = algorithms.get("o2nc-tree").canaries()
+    (case,) = algorithms.get("o2nc-tree").canaries
     assert case.settings["T"] >= 8
     done = audit("o2nc-tree", 4.0, case=case, tests=False)
     assert done.passed

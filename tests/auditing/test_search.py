@@ -127,7 +127,7 @@ def test_no_pair_moves_a_built_in_method_further_than_it_says(name):
 def test_public_randomness_is_fixed_where_it_tells_most():
     """Half as far in the median where every run draws its own; the noise is drawn in every run."""
     method = algorithms.get("o2nc-tree")
-    (case,) = method.canaries()
+    (case,) = method.canaries
     setup = Setup(method, case, {}, 4.0, 1.0)
     found = with_best_coins(setup, 0)
     fixed, drawn = (moved_in_each(*one.compared(one.pair, 1, 200)) for one in (found, setup))
@@ -138,14 +138,14 @@ def test_public_randomness_is_fixed_where_it_tells_most():
     first, *others = run.single_pass(64, "oracle").take(64)
     assert all((first == other).all() for other in others)
     assert len(set(run.gaussian(np.zeros(3), sensitivity=1.0, rho=1.0, label="oracle"))) == 3
-    plain = Setup(method, method.audit_case(), {}, 4.0, 1.0)
+    plain = Setup(method, method.audit_case, {}, 4.0, 1.0)
     assert with_best_coins(plain, 0) is plain
 
 
 def test_pairs_differ_in_one_row_within_the_bound():
     for name in ("dp-gd", "dp-nag", "adassp", "dp-cd"):
         method, _ = algorithms.resolve(name)
-        found = list(candidates(method, method.audit_case(), method.relation))
+        found = list(candidates(method, method.audit_case, method.relation))
         assert len(found) >= 10
         for words, (first, second, _, _), _ in found:
             differs = (first.X != second.X).any(axis=1) | (first.y != second.y)

@@ -169,12 +169,12 @@ class SecondOrderMethod(dp.Algorithm):
     def iterations(self, problem, settings):
         return settings.cap
 
-    def audit_case(self):
-        return dp.AuditCase({"alpha": 1e4}, n=2)  # so loose a target that T = 1
+    audit_case = dp.AuditCase({"alpha": 1e4}, n=2)  # so loose a target that T = 1
 
-    def canaries(self):
-        # Δ_H = 2B_H√d/n is attained in one dimension, by a loss whose curvature changes its sign with the label.
-        return (dp.AuditCase({"alpha": 1e4}, loss="sigmoid", n=2, d=1, bend=1.0, label="hessian"),)
+    # Δ_H = 2B_H√d/n is attained in one dimension, by a loss whose curvature changes its sign with the label.
+    canaries: ClassVar[tuple[dp.AuditCase, ...]] = (
+        dp.AuditCase({"alpha": 1e4}, loss="sigmoid", n=2, d=1, bend=1.0, label="hessian"),
+    )
 
     def inspection_case(self):
         return replace(super().inspection_case(), settings={"alpha": 0.6, "cap": 12})
@@ -225,13 +225,11 @@ class OnMinibatches(SecondOrderMethod):
             raise UserError(f"{self.name}: m = {m} rows in a sample, but the data have {problem.n}; lower m")
         return msgspec.structs.replace(settings, m=m)
 
-    def audit_case(self):
-        # All other rows pull against the one that differs: whether it is in the sample moves the mean by as much as
-        # may be.
-        return dp.AuditCase({"alpha": 1e4, "m": 1}, n=2, background=-1.0)
+    # All other rows pull against the one that differs: whether it is in the sample moves the mean by as much as
+    # may be.
+    audit_case = dp.AuditCase({"alpha": 1e4, "m": 1}, n=2, background=-1.0)
 
-    def canaries(self):
-        return tuple(replace(case, settings={**case.settings, "m": case.n}) for case in super().canaries())
+    canaries = tuple(replace(case, settings={**case.settings, "m": case.n}) for case in SecondOrderMethod.canaries)
 
     def inspection_case(self):
         case = super().inspection_case()

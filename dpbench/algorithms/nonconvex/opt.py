@@ -149,8 +149,7 @@ class OptLineSearch(Opt):
     )
     releases = 3
 
-    def audit_case(self):
-        return dp.AuditCase({"alpha": 2.5}, n=2)  # T = 1, and some first gradients are long enough to search along
+    audit_case = dp.AuditCase({"alpha": 2.5}, n=2)  # T = 1, and some first gradients are long enough to search along
 
     def T(self, alpha):
         return const.line_search_iterations(alpha)

@@ -50,9 +50,8 @@ class PermutationSGD(Algorithm):
             raise UserError(f"psgd: step must be at most 2/β = {2 / problem.objective_smoothness:g} for this problem")
         return settings
 
-    def audit_case(self):
-        """A batch a row: every pass moves the iterate by all of its bound."""
-        return AuditCase({"passes": 2, "batch": 2})
+    # A batch a row: every pass moves the iterate by all of its bound.
+    audit_case = AuditCase({"passes": 2, "batch": 2})
 
     def plan(self, problem, mechanisms, settings):
         """One Gaussian release."""

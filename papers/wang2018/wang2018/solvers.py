@@ -37,8 +37,7 @@ class Wang(dp.Algorithm):
     def work(self, n, d, settings):
         return 2.0 * n * d * d + 30.0 * d**3
 
-    def audit_case(self):
-        return dp.AuditCase(loss="squared", steepest=False)  # labels as they are, where they decide
+    audit_case = dp.AuditCase(loss="squared", steepest=False)  # labels as they are, where they decide
 
     def plan(self, problem, mechanisms, settings):
         for one in self.discloses:
