@@ -859,6 +859,27 @@ SERVING = [
         ATTACK + "a_run_that_released_nothing_has_failed",
         "the ledger is not checked at the end",
     ),
+    Mutant(
+        SERVER,
+        "public = float(np.linalg.norm(b))",
+        "public = 0.0",
+        REFUSED + "[a public term too far away]",
+        "a public term takes the minimiser to where the solver misses it",
+    ),
+    Mutant(
+        SERVER,
+        "if len(self.rounds) >= OPEN:",
+        "if False:",
+        REFUSED + "[many correlated noises]",
+        "correlated noises have no end",
+    ),
+    Mutant(
+        "problems/exact.py",
+        "RowSensitivity(most**2, most**2, most)) / self.n",
+        "RowSensitivity(most**2, most**2 // 4, most)) / self.n",
+        REFUSED + "[values at half of their sensitivity]",
+        "clipped values move by half of what they do",
+    ),
     Mutant(SERVER, "if len(self.samplers) >= OPEN:", "if False:", REFUSED + "[many samplers]", "samplers have no end"),
     Mutant(SERVER, "if len(self.states) >= OPEN:", "if False:", REFUSED + "[many models]", "models have no end"),
     Mutant(

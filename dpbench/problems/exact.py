@@ -112,6 +112,16 @@ class ExactSums(Problem):
         """See `EmpiricalRisk`."""
         return self._bounded(W, bound) / self.n
 
+    def clipped_value(self, W: np.ndarray, clip: float) -> Any:
+        """See `EmpiricalRisk`; a `Sum` of shape (1,)."""
+        W, most = self.margins(W), math.floor(Fraction(_checked(clip)) * 2**WEIGHT_BITS)
+        if self.loss.outputs > 1 or len(W) != 1 or not most:
+            raise PrivacyError("exact values are of one replicate of a loss with one output, clipped at 2**-16 or more")
+        pointwise = functools.partial(_value, self.loss.value, most * 2.0**-WEIGHT_BITS)
+        total = self._whole((1,), value_sum, most, None, pointwise, W)
+        # Losses are clipped to one sign, so another row in a row's place moves the sum no further than its absence.
+        return Sum(total, 2.0**-WEIGHT_BITS, RowSensitivity(most**2, most**2, most)) / self.n
+
     def data_gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
         """See `EmpiricalRisk`."""
         return self.gradient_sum(W, rows) / (self.n if rows is None else len(rows))
@@ -215,14 +225,18 @@ class ExactSums(Problem):
         near = CertifiedMinimiser(steps, near.unit, near.radius, near.objective)
         return near, norms, evaluations
 
-    def minimiser(self, solve: Callable[..., Any], b: np.ndarray, ridge: float, gamma: float) -> CertifiedMinimiser:
-        """The same from 0, solved when it is released; PrivacyError then where the solver does not reach γ.
+    def minimiser(
+        self, solve: Callable[..., Any], W: np.ndarray, b: np.ndarray, ridge: float, gamma: float, public: float = 0.0
+    ) -> CertifiedMinimiser:
+        """The same, solved when it is released; PrivacyError then where the solver does not reach γ.
 
-        L₀R/convexity ≤ `FARTHEST` is asked for beforehand: without a term no minimiser is further from 0, and up to
-        there the solver reached γ on every table tried (432). That is evidence and no proof, so a miss ends a check.
+        (L₀R + public)/convexity and ‖W‖ ≤ `FARTHEST` are asked for beforehand, `public` being ‖b‖ where b is no random
+        term: without a term no minimiser is further from 0, and up to there the solver reached γ on every table tried
+        (432). That is evidence and no proof, so a miss ends a check.
         """
-        near, read = self._near(solve, np.zeros((1, self.d)), b, ridge, gamma)
-        if not near.objective.pull * self.n <= FARTHEST * near.objective.convexity:
+        near, read = self._near(solve, W, b, ridge, gamma)
+        far = max((near.objective.pull * self.n + public) / near.objective.convexity, float(np.linalg.norm(W)))
+        if not far <= FARTHEST:
             raise PrivacyError(f"a minimiser of so little convexity may be too far; raise the ridge, got {ridge:g}")
 
         def steps() -> Whole:
@@ -522,6 +536,15 @@ def weighted_sum(
     return total
 
 
+def value_sum(rows: Rows, room: int, function: Pointwise, W: np.ndarray, chosen: np.ndarray | None = None) -> Whole:
+    """(1,) Σ function(<x_i, w>, y_i, out), multiples of 2⁻¹⁶, in these steps."""
+    total = 0
+    for A, y in rows.in_float64.blocks(chosen, min(room, BLOCK)):
+        z = np.ascontiguousarray((A @ W.T).T)
+        total += int(function(z, y, z).sum() * 2.0**WEIGHT_BITS)
+    return np.array([total], dtype=np.int64)
+
+
 def clipped_sums(
     rows: Rows, room: int, function: Pointwise, W: np.ndarray, most: np.ndarray, chosen: np.ndarray | None = None
 ) -> Whole:
@@ -644,6 +667,11 @@ def gram_sum(
 def _derivative(loss: Pointwise, clip: bool, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     c = _rounded(loss(z, y, out))
     return _within(c, most) if clip else c
+
+
+def _value(loss: Pointwise, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    c = _rounded(loss(z, y, out))
+    return np.fmax(np.fmin(c, most, out=c), 0.0, out=c)
 
 
 def _vector(loss: Loss, bound: float, square: int, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

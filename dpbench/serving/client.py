@@ -25,10 +25,11 @@ from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact.sampling import Draws, SeededBits
 from dpbench.privacy.exact.sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, one_replicate
-from dpbench.privacy.ledger import Relation
+from dpbench.privacy.ledger import Relation, at_rho
 from dpbench.privacy.mechanisms import Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars
 from dpbench.privacy.plain import plain
+from dpbench.privacy.sampling import SinglePass
 from dpbench.problems.regularisers import Declaration
 from dpbench.serving import sandbox, wire
 
@@ -161,6 +162,10 @@ class ServedDeclaration(Declaration):
         """See `EmpiricalRisk`."""
         return self._sum(wire.BoundedGradient, W, bound=float(bound)) / self.n
 
+    def clipped_value(self, W: Any, clip: float) -> SumHandle:
+        """See `EmpiricalRisk`."""
+        return self._sum(wire.ClippedValue, W, shape=(1,), unit=2.0**-WEIGHT_BITS, clip=float(clip)) / self.n
+
     def label_moments(self, bound: float) -> SumHandle:
         """See `EmpiricalRisk`."""
         return self._sum(wire.LabelMoments, None, bound=float(bound))
@@ -194,11 +199,9 @@ class ServedDeclaration(Declaration):
         self, solve: Any, W: Any, b: Any, ridge: float, gamma: float
     ) -> tuple[SumHandle, np.ndarray, np.ndarray]:
         """See `EmpiricalRisk`; that the solver reaches γ is the server's to see."""
-        if not isinstance(b, Token) and np.any(b):
-            raise PrivacyError("a linear term is the server's, drawn by mechanisms.linear_term")
         recipe = wire.PerturbedMinimiser(
             solver=str(solve.__module__).rpartition(".")[2], ridge=float(ridge), tolerance=float(gamma),
-            term=isinstance(b, Token),
+            at=wire.numbers(W), term=None if isinstance(b, Token) else wire.numbers(b),
         )  # fmt: skip
         return SumHandle(recipe, (1, self.d)), np.zeros(1), np.zeros(1, dtype=int)
 
@@ -278,12 +281,29 @@ class ServedReleases(Releases):
 class CorrelatedHandle:
     """Correlated noise of the server's."""
 
-    def __init__(self, server: MechanismClient, token: int) -> None:
-        self._server, self._token = server, token
+    def __init__(self, server: MechanismClient, **rounds: Any) -> None:
+        self._server, self._token = server, server.ask(wire.CorrelateRequest(**rounds))
 
     def release(self, value: SumHandle) -> np.ndarray:
         """See `Correlated.release`."""
         return np.asarray(self._server.ask(wire.RoundRequest(token=self._token, value=value.request)))
+
+
+class ServedPass(SinglePass):
+    """A single pass as rounds with noise of one band, which is independent, of which a row is in one at most."""
+
+    _releases: ServedReleases
+
+    def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> np.ndarray:
+        """See `SinglePass.gaussian`."""
+        self._admit()
+        if self._count(noise_multiplier):
+            steps = min(self._order.shape[1], wire.MOST_ROUNDS)
+            self._rounds = CorrelatedHandle(
+                self._releases.server, steps=steps, separation=steps, bands=1, sensitivity=sensitivity,
+                multiplier=noise_multiplier, label=self._label,
+            )  # fmt: skip
+        return self._rounds.release(value)
 
 
 SCORES: dict[str, Callable[..., Any]] = {
@@ -305,10 +325,14 @@ class ServedMechanisms(Mechanisms):
     ) -> Any:
         """See `Mechanisms.correlated`."""
         assert isinstance(self.releases, ServedReleases)
-        request = wire.CorrelateRequest(
-            steps=steps, separation=separation, bands=bands, sensitivity=float(sensitivity), rho=_one(rho), label=label
-        )
-        return CorrelatedHandle(self.releases.server, self.releases.server.ask(request))
+        return CorrelatedHandle(
+            self.releases.server, steps=steps, separation=separation, bands=bands, sensitivity=float(sensitivity),
+            multiplier=at_rho(_one(rho)).noise_multiplier, label=label,
+        )  # fmt: skip
+
+    def single_pass(self, n: int, label: str) -> SinglePass:
+        """See `Mechanisms.single_pass`."""
+        return ServedPass(self.releases, self.budget.relation, n, label)
 
     def _choose(
         self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars, factor: float

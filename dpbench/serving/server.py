@@ -184,9 +184,9 @@ class MechanismServer:
         """A token for rounds with correlated noise."""
         if len(self.rounds) >= OPEN:
             raise RefusedRequest(f"more than {OPEN} correlated noises")
-        noise = self.mechanisms.correlated(
-            request.steps, separation=request.separation, bands=request.bands, sensitivity=request.sensitivity,
-            rho=_within("cost", request.rho), label=request.label,
+        noise = self.mechanisms.correlating(
+            self.seam, request.steps, request.separation, request.bands, request.sensitivity,
+            _within("noise multiplier", request.multiplier), request.label,
         )  # fmt: skip
         token = len(self.transcript)
         self.rounds[token] = noise, request.separation, np.full(self.problem.n, -math.inf)
@@ -253,6 +253,9 @@ class MechanismServer:
     def _bounded_gradient(self, recipe: wire.BoundedGradient, _: None) -> Any:
         return self.problem.bounded_gradient(self._at(recipe.at), _within("bound", recipe.bound))
 
+    def _clipped_value(self, recipe: wire.ClippedValue, _: None) -> Any:
+        return self.problem.clipped_value(self._at(recipe.at), _within("threshold", recipe.clip))
+
     def _label_moments(self, recipe: wire.LabelMoments, _: None) -> Any:
         return self.problem.label_moments(_within("bound", recipe.bound))
 
@@ -284,11 +287,14 @@ class MechanismServer:
             raise RefusedRequest(
                 "a minimiser of rows that are not in an array, or with l1, takes time that depends on the data"
             )
-        if recipe.term and self.term is None:
+        b, public = self.term, 0.0
+        if recipe.term is not None:
+            b = self._at(recipe.term)
+            public = float(np.linalg.norm(b))
+        if b is None:
             raise RefusedRequest("no term was drawn")
-        b = self.term if recipe.term and self.term is not None else np.zeros((1, self.problem.d))
-        tolerance = _within("tolerance", recipe.tolerance)
-        return self.problem.minimiser(SOLVERS[recipe.solver], b, recipe.ridge, tolerance)
+        at, tolerance = self._at(recipe.at), _within("tolerance", recipe.tolerance)
+        return self.problem.minimiser(SOLVERS[recipe.solver], at, b, recipe.ridge, tolerance, public)
 
     def _eigenvalue(self, recipe: wire.LeastEigenvalue, _: None) -> Any:
         gram, sampler = self._value(wire.RequestedValue(recipe=recipe.of, unit=recipe.unit))
@@ -298,7 +304,8 @@ class MechanismServer:
 
     _recipes: ClassVar[dict[type, Callable[..., Any]]] = {
         wire.GradientSum: _gradient_sum, wire.HessianSum: _hessian_sum, wire.BoundedGradient: _bounded_gradient,
-        wire.LabelMoments: _label_moments, wire.SecondMoment: _second_moment, wire.ClippedGradient: _clipped_gradient,
+        wire.ClippedValue: _clipped_value, wire.LabelMoments: _label_moments, wire.SecondMoment: _second_moment,
+        wire.ClippedGradient: _clipped_gradient,
         wire.CoordinateDerivative: _derivative, wire.PerturbedMinimiser: _minimiser, wire.LeastEigenvalue: _eigenvalue,
     }  # fmt: skip
 

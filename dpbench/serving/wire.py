@@ -20,6 +20,7 @@ from dpbench.errors import PrivacyError
 FRAME = 1 << 20  # bytes of a frame, Hessians aside
 LARGEST = 64 << 20  # and with them
 DIMENSIONS = 3  # of an array
+MOST_ROUNDS = 10**5  # with correlated noise
 ROUNDING = 1e-6  # relative, of numbers that a copy of a method computes in another order
 WORD = Annotated[str, msgspec.Meta(max_length=80)]
 TEXT = Annotated[str, msgspec.Meta(max_length=400)]
@@ -105,6 +106,13 @@ class BoundedGradient(Frame, frozen=True):
     bound: float
 
 
+class ClippedValue(Frame, frozen=True):
+    """Of the rows' losses, each at most `clip`."""
+
+    at: SentArray
+    clip: float
+
+
 class LabelMoments(Frame, frozen=True):
     """Σ y·x, labels clipped to ±bound."""
 
@@ -135,12 +143,13 @@ class CoordinateDerivative(Frame, frozen=True):
 
 
 class PerturbedMinimiser(Frame, frozen=True):
-    """Of F + ridge/2 ‖w‖² + <b, w>, b the server's last term where `term`, else 0."""
+    """Of F + ridge/2 ‖w‖² + <b, w>, solved from `at`; term: b is this public vector, or, for None, the server's."""
 
     solver: WORD
     ridge: float
     tolerance: float
-    term: bool
+    at: SentArray
+    term: SentArray | None
 
 
 class LeastEigenvalue(Frame, frozen=True):
@@ -151,7 +160,7 @@ class LeastEigenvalue(Frame, frozen=True):
 
 
 Recipe: TypeAlias = (
-    GradientSum | HessianSum | BoundedGradient | LabelMoments | SecondMoment | ClippedGradient
+    GradientSum | HessianSum | BoundedGradient | ClippedValue | LabelMoments | SecondMoment | ClippedGradient
     | CoordinateDerivative | PerturbedMinimiser | LeastEigenvalue
 )  # fmt: skip
 
@@ -234,13 +243,13 @@ class ChoiceRequest(Frame, frozen=True):
 
 
 class CorrelateRequest(Frame, frozen=True):
-    """Rounds with correlated noise that cost ρ together; a row is in rounds that are `separation` apart at least."""
+    """Rounds with correlated noise, one release of this multiplier; a row's rounds are `separation` apart at least."""
 
-    steps: Annotated[int, msgspec.Meta(ge=1, le=10**5)]
+    steps: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]
     separation: COUNT
     bands: Annotated[int, msgspec.Meta(ge=1, le=10**4)]
     sensitivity: float
-    rho: float
+    multiplier: float
     label: WORD
 
 

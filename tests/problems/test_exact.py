@@ -257,12 +257,31 @@ def test_a_rows_weight_does_not_depend_on_its_place():
     rng = np.random.default_rng(2)
     z, y = rng.normal(0, 4, 67), np.sign(rng.normal(size=67))
     X = np.array([[1.0]])
-    for loss in ("logistic", "sigmoid", "pseudo-huber"):
-        derivative = exact(X, np.ones(1), loss=loss).loss.derivative
-        alone = [derivative(np.array([[a]]), np.array([b]), np.empty((1, 1)))[0, 0] for a, b in zip(z, y, strict=True)]
+    losses = [exact(X, np.ones(1), loss=name).loss for name in ("logistic", "sigmoid", "pseudo-huber", "squared")]
+    for function in [each for loss in losses for each in (loss.derivative, loss.value)]:
+        alone = [function(np.array([[a]]), np.array([b]), np.empty((1, 1)))[0, 0] for a, b in zip(z, y, strict=True)]
         for first in range(9):
             part = z[None, first:].copy()
-            np.testing.assert_array_equal(derivative(part, y[first:], part)[0], alone[first:])
+            np.testing.assert_array_equal(function(part, y[first:], part)[0], alone[first:])
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_clipped_values_are_what_integers_say_and_a_row_moves_them_by_the_clip(loss):
+    X, y, w = made(300)
+    problem = exact(X, y, loss=loss)
+    total = problem.clipped_value(w, 0.75) * problem.n
+    z = np.asarray(problem.margins(w) @ np.asarray(problem.X).T)
+    by_hand = sum(round(min(float(v), 0.75) * 2**16) for v in problem.loss.value(z, y, z.copy())[0])
+    assert total.integers.tolist() == [by_hand]
+    assert (total.unit, total.moved.two) == (2.0**-16, (0.75 * 2**16) ** 2)
+    # Neighbours at both ends: a loss of 0 beside one far beyond the clip.
+    far, near = (exact(np.array([[s], [0.5]]), np.ones(2), loss="logistic") for s in (-1.0, 1.0))
+    apart = [(p.clipped_value(np.array([[1e6]]), 0.75) * 2).integers[0] for p in (far, near)]
+    assert apart[0] - apart[1] == 0.75 * 2**16
+    with pytest.raises(PrivacyError, match="one replicate"):
+        problem.clipped_value(np.vstack([w, w]), 0.75)
+    with pytest.raises(PrivacyError, match="must be positive"):
+        problem.clipped_value(w, -1.0)
 
 
 @pytest.mark.parametrize("loss", ["logistic", "pseudo-huber"])

@@ -47,6 +47,32 @@ class Honest(Algorithm):
         return 0.0
 
 
+class OnePass(Honest):
+    """Each row in one block: five releases at the price of one."""
+
+    name = "one-pass"
+
+    def plan(self, problem, mechanisms, settings):
+        mechanisms.plan("gradient", at_rho(mechanisms.budget.rho), 1)
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        rows, z = mechanisms.single_pass(problem.n, "gradient"), at_rho(mechanisms.budget.rho).noise_multiplier
+        for _ in range(settings.T):
+            gradient = problem.data_gradient(W, rows.take(8)[0])
+            W = W - rows.gaussian(gradient, sensitivity=problem.lipschitz / 8, noise_multiplier=z)
+        return W
+
+
+class TwoPasses(OnePass):
+    """Begins anew where the rows are used up."""
+
+    name = "two-passes"
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        super().run(problem, W, mechanisms, settings, trace)
+        return super().run(problem, W, mechanisms, settings, trace)
+
+
 class Rows(Honest):
     name = "reads-rows"
 

@@ -91,6 +91,7 @@ def test_honest_requests_pass():
             release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[1, 5])), unit=STEP), sensitivity=2.0),
         ),
         (problem(), planned(("term", TERM, 1), ("output", Gaussian(40.0), 1)), TERM_ASKED, minimiser(True)),
+        (problem(), release(asked(wire.ClippedValue(at=AT, clip=1.0), unit=2.0**-16 / N), sensitivity=1 / N)),
         (problem(), release(minimiser(False).value, sensitivity=4.0, z=40.0)),
     ):
         found = session(requests(*asks), on)
@@ -105,15 +106,17 @@ RIDGE = 0.25 / N / 0.5
 TERM_ASKED = wire.TermRequest(event=plain(TERM), label="term")
 
 
-def minimiser(term, ridge=RIDGE, gamma=1e-6, solver="objective_perturbation"):
-    recipe = wire.PerturbedMinimiser(solver=solver, ridge=ridge, tolerance=gamma, term=term)
+def minimiser(term, ridge=RIDGE, gamma=1e-6, solver="objective_perturbation", at=AT):
+    term = None if term is True else wire.numbers(np.zeros((1, D))) if term is False else term
+    recipe = wire.PerturbedMinimiser(solver=solver, ridge=ridge, tolerance=gamma, at=at, term=term)
     return release(
         wire.RequestedValue(recipe=recipe), sensitivity=2 * gamma / max(ridge, gamma), z=40.0, label="output"
     )
 
 
 ROUNDS = ("rounds", at_rho(0.001), 1)
-CORRELATE = wire.CorrelateRequest(steps=4, separation=4, bands=2, sensitivity=2.0, rho=0.001, label="rounds")
+Z = at_rho(0.001).noise_multiplier
+CORRELATE = wire.CorrelateRequest(steps=4, separation=4, bands=2, sensitivity=2.0, multiplier=Z, label="rounds")
 
 
 def a_round(rows):
@@ -188,6 +191,16 @@ ATTACKS = {
         two(planned(("output", Laplace(40.0), 1)),
             release(minimiser(False).value, noise="laplace", sensitivity=4.0, z=40.0, label="output")), "add Gaussian"),
     "a solver of its own": (release(minimiser(False, solver="mine").value, sensitivity=4.0), "KeyError"),
+    "a public term too far away": (
+        release(minimiser(wire.numbers(np.full((1, D), 1e3))).value, sensitivity=1e7), "too far"),
+    "a public term that is no number": (
+        release(minimiser(wire.numbers(np.full((1, D), NAN))).value, sensitivity=1e7), "beyond 1e100"),
+    "a public term of many models": (
+        release(minimiser(wire.numbers(np.zeros((7, D)))).value, sensitivity=1e7), "is asked for"),
+    "a minimiser from too far away": (
+        release(minimiser(False, at=wire.numbers(np.full((1, D), 1e4))).value, sensitivity=4.0), "too far"),
+    "a random term beside a public one": (
+        two(TERM_PLAN, TERM_ASKED, minimiser(wire.numbers(np.ones((1, D))))), "it moves by up to"),
     "a scaled minimiser": (
         release(msgspec.structs.replace(minimiser(False).value, unit=0.01), sensitivity=0.04), "released as it is"),
     "the event of another release as a term": (
@@ -212,6 +225,10 @@ ATTACKS = {
     # correlated noise
     "a row in rounds too near": (two(planned(ROUNDS), CORRELATE, a_round([0, 1]), a_round([1, 2])), "apart at least"),
     "all rows in rounds too near": (two(planned(ROUNDS), CORRELATE, a_round(None), a_round(None)), "apart at least"),
+    "a row in two blocks of a single pass": (
+        two(planned(ROUNDS), msgspec.structs.replace(CORRELATE, bands=1), a_round([0, 1]), a_round([2]), a_round([1])),
+        "apart at least"),
+    "many correlated noises": (two(planned(ROUNDS), *[CORRELATE] * 20), "more than 16"),
     "more bands than rounds apart": (
         two(planned(ROUNDS), msgspec.structs.replace(CORRELATE, separation=1)), "bands must be in"),
     "more rounds than paid for": (
@@ -224,9 +241,17 @@ ATTACKS = {
         two(planned(SAMPLE, ROUNDS), CORRELATE, drawn(), wire.RoundRequest(token=1, value=on_sample(2).value)),
         "on no sample"),
     "a noise that was not made": (two(planned(ROUNDS), a_round([0])), "no such correlated noise"),
-    "correlated noise at no cost": (two(planned(ROUNDS), msgspec.structs.replace(CORRELATE, rho=0.0)), "cost"),
+    "rounds without noise": (two(planned(ROUNDS), msgspec.structs.replace(CORRELATE, multiplier=0.0)), "multiplier"),
     # bounds, columns, models
     "a negative bound": (release(asked(wire.BoundedGradient(at=AT, bound=-1.0)), sensitivity=2.0), "bound"),
+    "a negative bound on values": (release(asked(wire.ClippedValue(at=AT, clip=-1.0)), sensitivity=2.0), "threshold"),
+    "values at half of their sensitivity": (
+        release(asked(wire.ClippedValue(at=AT, clip=1.0), unit=2.0**-16 / N), sensitivity=0.5 / N),
+        "it moves by up to"),
+    "values of a batch": (release(asked(wire.ClippedValue(at=wire.numbers(np.zeros((7, D))), clip=1.0))), "asked for"),
+    "values on a sample": (
+        two(planned(SAMPLE), drawn(), release(asked(wire.ClippedValue(at=AT, clip=1.0), unit=2.0**-16 / N),
+                                              sensitivity=1 / N, z=40.0, label="sample")), "beyond its plan"),
     "a negative bound on labels": (release(asked(wire.LabelMoments(bound=-1.0)), sensitivity=2.0), "bound"),
     "a negative threshold": (release(asked(wire.ClippedGradient(at=AT, clip=-1.0))), "threshold"),
     "a column twice": (release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[0, 0]))), "once each"),

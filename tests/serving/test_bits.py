@@ -17,7 +17,7 @@ METHODS = {
     "dp-gcd-published": {"settings": {"scales": "bound"}},
     "dp-gcd-gs-s": GREEDY, "dp-gcd-gs-q": GREEDY, "dp-frank-wolfe": {"l1": 0.01},
     "dp-mf": {"settings": {"batches": 4, "epochs": 2}},
-    "objpert": {}, "objpert-pure": {}, "aop": {}, "output-perturbation": {},
+    "objpert": {}, "objpert-pure": {}, "aop": {}, "output-perturbation": {}, "phased-erm": {},
     "adassp": {"loss": "squared"}, "boosted-ssp": {"loss": "squared"}, "dp-chebyshev": {},
 }  # fmt: skip
 

@@ -48,12 +48,19 @@ def in_thread(name):
 
 @pytest.mark.parametrize("name", [
     "Rows", "Margins", "Optimum", "Norms", "AsArray", "Comparing", "Adding", "OwnNoise", "HiddenNoise", "TooMuch",
-    "Third", "Replaced", "SometimesExact", "Ledger",
+    "Third", "Replaced", "SometimesExact", "Ledger", "TwoPasses",
 ])  # fmt: skip
 def test_a_method_that_reaches_for_the_rows_gets_nothing(name):
     found = in_thread(name)
     assert found.W is None
     assert isinstance(found.ended, PrivacyError | UserError)
+
+
+def test_a_single_pass_costs_one_release():
+    found = in_thread("OnePass")
+    assert found.ended is None
+    (entry,) = found.server.books.of(0)
+    assert (entry.count, len(found.released)) == (1, 5)
 
 
 def test_an_honest_method_is_served_and_repeats():
