@@ -113,7 +113,7 @@ class MechanismServer:
 
     def _plan(self, request: wire.PlanRequest) -> None:
         """All that will be released: within the budget by both accountants, before a row is read. Once."""
-        if self.books.of(0) or self.transcript:
+        if self.transcript:
             raise RefusedRequest("a plan comes first, and once")
         entries = [(release_of(one.release), one.label, one.count) for one in request.entries]
         if not self._planned:
@@ -171,9 +171,7 @@ class MechanismServer:
 
     def _choose(self, request: wire.ChoiceRequest) -> np.ndarray:
         """The index of the largest score, by a private choice."""
-        summed, sampler = self._value(request.value)
-        if sampler is not None or not isinstance(summed, Sum) or len(summed.shape) != 2:
-            raise RefusedRequest("choices are of a vector over all rows")
+        summed = self._vector(request.value)
         score = _score(request.score, summed.shape)
         _within("cost", request.epsilon)
         return self.seam.choose(
@@ -197,9 +195,7 @@ class MechanismServer:
         if request.token not in self.rounds:
             raise RefusedRequest("no such correlated noise")
         noise, separation, used = self.rounds[request.token]
-        summed, sampler = self._value(request.value)
-        if sampler is not None or not isinstance(summed, Sum) or len(summed.shape) != 2:
-            raise RefusedRequest("correlated rounds are of vectors, and on no sample")
+        summed = self._vector(request.value)
         rows = getattr(request.value.recipe, "rows", None)
         chosen = slice(None) if rows is None else np.array(rows.rows)
         # The sensitivity of correlated noise is proved for rows that take part this far apart.
@@ -229,6 +225,13 @@ class MechanismServer:
         if asked.unit != 1.0 or asked.offset is not None:
             raise RefusedRequest("a minimiser, and an eigenvalue, is released as it is")
         return summed, sampler
+
+    def _vector(self, asked: wire.RequestedValue) -> Sum:
+        """The same, for what is proved of vectors alone, and is amplified by no sample."""
+        summed, sampler = self._value(asked)
+        if sampler is not None or not isinstance(summed, Sum) or len(summed.shape) != 2:
+            raise RefusedRequest("choices and correlated rounds are of a vector, and on no sample")
+        return summed
 
     def _rows(self, rows: wire.DrawnRows | wire.ChosenRows | None) -> tuple[sampling.Sampler | None, np.ndarray | None]:
         if rows is None:

@@ -69,6 +69,10 @@ def scaled(root):
     return wire.ScaledScore(root=wire.numbers(root))
 
 
+def greedy(at, l1=0.0):
+    return wire.GreedyScore(rule="gs-r", at=wire.numbers(at), constants=wire.numbers(np.ones(D)), l1=l1)
+
+
 CHOSEN = {"value": asked(CLIPPED), "score": scaled(np.ones(D)), "choice": "argmax", "label": "choice",
           "sensitivity": 0.2 / N, "epsilon": 0.5}  # fmt: skip
 CHOICE = ("choice", PureDP(0.5), 1)
@@ -219,6 +223,12 @@ ATTACKS = {
         two(planned(CHOICE), choose(score=wire.VertexScore(radius=1e3, l1=0.0))), "a score moves by up to"),
     "a rule nobody has": (two(planned(CHOICE), choose(score=wire.GreedyScore(
         rule="mine", at=AT, constants=wire.numbers(np.ones(D)), l1=0.0))), "no such rule"),
+    "a score at a model that is no number": (two(planned(CHOICE), choose(score=greedy(np.full((1, D), NAN)))), "no su"),
+    "a choice on a sample": (two(planned(SAMPLE, CHOICE), drawn(), choose(value=on_sample(1).value)), "on no sample"),
+    "a choice of a minimiser": (two(planned(CHOICE), choose(value=minimiser(False).value)), "of a vector"),
+    "a score at many models": (two(planned(CHOICE), choose(score=greedy(np.zeros((7, D))))), "no such"),
+    "a score of a negative weight": (two(planned(CHOICE), choose(score=greedy(np.zeros((1, D)), l1=-1.0))), "l1"),
+    "a score of no weight": (two(planned(CHOICE), choose(score=greedy(np.zeros((1, D)), l1=NAN))), "l1"),
     "a choice at no cost": (two(planned(CHOICE), choose(epsilon=0.0)), "cost"),
     "a choice at a negative cost": (two(planned(CHOICE), choose(epsilon=-1.0)), "cost"),
     "a choice of a kind nobody has": (two(planned(CHOICE), choose(choice="exact")), "KeyError"),
@@ -240,6 +250,10 @@ ATTACKS = {
     "rounds on a sample": (
         two(planned(SAMPLE, ROUNDS), CORRELATE, drawn(), wire.RoundRequest(token=1, value=on_sample(2).value)),
         "on no sample"),
+    "rounds of a minimiser": (
+        two(planned(ROUNDS), CORRELATE, wire.RoundRequest(token=1, value=minimiser(False).value)), "of a vector"),
+    "rounds of a matrix": (
+        two(planned(ROUNDS), CORRELATE, wire.RoundRequest(token=1, value=asked(wire.SecondMoment()))), "of a vector"),
     "a noise that was not made": (two(planned(ROUNDS), a_round([0])), "no such correlated noise"),
     "rounds without noise": (two(planned(ROUNDS), msgspec.structs.replace(CORRELATE, multiplier=0.0)), "multiplier"),
     # bounds, columns, models
@@ -255,6 +269,7 @@ ATTACKS = {
     "a negative bound on labels": (release(asked(wire.LabelMoments(bound=-1.0)), sensitivity=2.0), "bound"),
     "a negative threshold": (release(asked(wire.ClippedGradient(at=AT, clip=-1.0))), "threshold"),
     "a column twice": (release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[0, 0]))), "once each"),
+    "no columns": (release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[]))), "once each"),
     "a column that there is not": (release(asked(wire.ClippedGradient(at=AT, clip=0.1, entry=D))), "once each"),
     "many models": (
         two(*[release(asked(wire.CoordinateDerivative(state=i, at=AT, moves=[], entry=0, bound=0.1)), z=1e3)
