@@ -204,14 +204,14 @@ class Published(NamedTuple):
     terminated: bool
 
 
-def cells(rows: pd.DataFrame, by: list[str] = CELL) -> pd.DataFrame:
+def cells(rows: pd.DataFrame) -> pd.DataFrame:
     """One row per cell: mean and std (ddof = 1) of what the runs ended with, over those that left a row.
 
     rows: of `finished`, timed ones included. seeds: of all runs; terminated, capped, crashed: how many ended so.
     `seconds` is NaN unless every seed was timed alone.
     """
     named = {"objective": "loss", "hessian_evaluations": "hessian_evaluations", "iterations": "iterations", "T": "T"}
-    rows = rows[[*by, "seed", "timed", "seconds", "ending", *named]]
+    rows = rows[[*CELL, "seed", "timed", "seconds", "ending", *named]]
     untimed, timed = rows[rows["timed"].eq(0)], rows[rows["timed"].gt(0)]
     ended = untimed.astype(dict.fromkeys(named, float)).assign(
         terminated=untimed["ending"].eq(TERMINATED),
@@ -223,9 +223,11 @@ def cells(rows: pd.DataFrame, by: list[str] = CELL) -> pd.DataFrame:
     averages = {
         f"{name}{end}": (column, how) for column, name in named.items() for end, how in (("", "mean"), ("_std", "std"))
     }
-    grouped = ended.groupby(by, sort=False).agg(seeds=("seed", "size"), **sums, **averages)
-    clock = timed.assign(seconds=timed["seconds"].astype(float)).groupby([*by, "seed"], sort=False)["seconds"].median()
-    spread = clock.groupby(level=by, sort=False).agg(["mean", "std", "size"])
+    grouped = ended.groupby(CELL, sort=False).agg(seeds=("seed", "size"), **sums, **averages)
+    clock = (
+        timed.assign(seconds=timed["seconds"].astype(float)).groupby([*CELL, "seed"], sort=False)["seconds"].median()
+    )
+    spread = clock.groupby(level=CELL, sort=False).agg(["mean", "std", "size"])
     spread = spread.rename(columns={"mean": "seconds", "std": "seconds_std", "size": "timed_seeds"})
     table = pd.concat([grouped, spread], axis=1).reset_index()
     # A mean over some of the seeds would mix runs alone on the machine with runs beside others.

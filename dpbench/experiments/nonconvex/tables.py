@@ -1,9 +1,8 @@
-"""The tables of nonconvex: Tables 1 to 12 beside the published values, what differs, and variants."""
+"""The tables of nonconvex: Tables 1 to 12 beside the published values, and what Tables 1 to 4 say of their runs."""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from typing import Any, TypeAlias
 
@@ -22,11 +21,9 @@ from dpbench.experiments.nonconvex.rows import (
     Beside,
     LossTable,
     Ours,
-    cells,
     compared,
     finished,
     most_iterations,
-    problem_name,
     setting,
 )
 from dpbench.study.context import Context, select
@@ -34,7 +31,7 @@ from dpbench.study.declare import each
 from dpbench.study.output import Table
 from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look
-from dpbench.study.verdicts import EXACT, MATCH, SURVIVES, Judged
+from dpbench.study.verdicts import EXACT, MATCH, Judged
 
 WithWords: TypeAlias = tuple[Table, dict[str, Any]]
 
@@ -97,26 +94,6 @@ def hessians(context: Context, target: LossTable) -> WithWords:
     }  # fmt: skip
 
 
-@PAPER.artefact("differences")
-def differences(context: Context) -> WithWords:
-    """Every published value that is not exact or match, or does not survive, and the switches that explain it."""
-    rows, records = [], []
-    for (table, algorithm, epsilon), one in judged(context).items():
-        records.append({"table": table, "algorithm": algorithm, "epsilon": epsilon} | one.record())
-        if one.word not in (EXACT, MATCH) or one.survival != SURVIVES:
-            reason = f" ({one.outcome.reason})" if one.outcome.reason else ""
-            rows.append([f"{table}", look(algorithm).label, f"{epsilon:g}", one.word + reason, survival(one),
-                         one.how or "–", one.outcome.numbers])  # fmt: skip
-    frame = pd.DataFrame(records)
-    counts, lives = (Counter(one[name] for one in records).most_common() for name in ("verdict", "survives"))
-    header = ["table", "method", "ε", "verdict", "survives", "searched", "numbers"]
-    classes = ", ".join(f"{n} {word}" for word, n in counts)
-    return Table(pd.DataFrame(rows, columns=header), "", frame), {
-        "count": len(frame), "classes": classes, "found_classes": classes or "no rows",
-        "lives": ", ".join(f"{word} {n}" for word, n in lives if word),
-    }  # fmt: skip
-
-
 @PAPER.artefact("misprints")
 def misprints(context: Context) -> WithWords:
     """Errata that are no statement of privacy, each with what our runs by the published stream show of it."""
@@ -155,44 +132,6 @@ def misprints(context: Context) -> WithWords:
         if runs[t.table].empty and published_blocks(context, t)
     ]
     return Table(pd.DataFrame(rows), "", None, missing), {}
-
-
-@PAPER.artefact("variants")
-def variants(context: Context) -> WithWords:
-    """m = n // 50 beside n // 100, the theory's trust-region radius beside the published one, and dp-gd-2ns."""
-    rows = finished(context, "variants")
-    for name in ("set.m", "set.radius"):
-        rows = rows.assign(**{name: rows.get(name)})
-    rows = rows.assign(variant=[variant(row) for row in rows[["set.m", "set.radius"]].itertuples(index=False)])
-    table = cells(rows, ["problem", "alpha", "algorithm", "variant", "epsilon"])
-    lines, missing = [], []
-    for target in TARGETS:
-        part = table[table["problem"].eq(target.problem) & table["alpha"].eq(target.alpha)]
-        asked = any(
-            target.problem in block.problems and target.alpha in block.values("alpha")
-            for block in context.blocks("variants")
-        )
-        if part.empty and asked:
-            missing.append(context.gap("variants", f"{target.place}"))
-        part = part.sort_values(["algorithm", "variant", "epsilon"])
-        for row, which in zip(frames.records(part, Ours), part["variant"], strict=True):
-            lines.append([
-                problem_name(target.problem), f"{target.alpha:g}", look(row.algorithm).label, which, f"{row.epsilon:g}",
-                mean_std(row.loss, row.loss_std), f"{row.terminated:.0f} of {row.seeds:.0f}",
-                count_std(row.iterations, row.iterations_std), whole(row.T),
-                count_std(row.hessian_evaluations, row.hessian_evaluations_std),
-            ])  # fmt: skip
-    header = ["problem", "α", "method", "variant", "ε", "loss", "terminated", "iterations", "T", "Hessians"]
-    frame = pd.DataFrame(lines, columns=header)
-    return Table(frame, "", table, missing), {"cap": most_iterations(context, "variants")}
-
-
-def variant(row: Any) -> str:
-    """The setting that tells a variant from its siblings: "m = 9,902", "radius α/M", or nothing."""
-    m, radius = row
-    if m is not None and not (isinstance(m, float) and math.isnan(m)):
-        return f"m = {int(m):,}"
-    return {"published": "radius α/M", "theory": "radius sqrt(α/M)"}.get(radius, "–")
 
 
 def paired(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[list[str], Ours, Beside, Ours]]:
