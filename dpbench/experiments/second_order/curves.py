@@ -10,7 +10,7 @@ import pandas as pd
 
 from dpbench import frames
 from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, WithWords, processors, run_seconds
-from dpbench.experiments.second_order.run_times import PUBLISHED, THEIR_COST, Timed, an_iteration, cells, rows_under
+from dpbench.experiments.second_order.run_times import PUBLISHED, THEIR_COST, Timed, cells, rows_under
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Record, Table, Words
 from dpbench.study.panels import Panels, curve, end_labels
@@ -114,8 +114,7 @@ PAPERS = ("dp-gd", NEWTON, "dp-newton-qu-clip")  # what the paper's figure has
 @PAPER.artefact("fig1")
 def fig1(context: Context) -> WithWords:
     """Above as the paper has it: linear time, three methods, the dashed best loss; below all methods to their ends."""
-    figure = context.experiment.published()["fig1"]
-    read_off = {name: float(end) for name, end in figure["ends"].items()}
+    read_off = {name: float(end) for name, end in context.experiment.published()["fig1"]["ends"].items()}
     _, traces = traced(context, "fig1")
     traces, guessed = on_the_clock(context, traces)
     curves = mean_curves(traces)
@@ -153,19 +152,11 @@ def fig1(context: Context) -> WithWords:
              for name in PAPERS if name in ends]  # fmt: skip
     order = sorted(PAPERS, key=lambda name: ends[name].mean) if set(PAPERS) <= ends.keys() else []
     lowest = [f"{look(name).label} ({ends[name].mean:.3g})" for name in order]
-    each = {name: an_iteration(context, "table1", PROBLEM, name) for name in ("dp-gd", NEWTON)}
-    ours, ours_newton = (1e3 * seconds for seconds in each.values())
-    theirs, theirs_newton = (1e3 * seconds for seconds in figure["seconds"].values())
-    milliseconds = {
-        "gd": ours, "newton": ours_newton, "times": ours_newton / ours,
-        "their_gd": theirs, "their_newton": theirs_newton, "their_times": theirs_newton / theirs,
-    }  # fmt: skip
     return page.figure("", curves.drop(columns=["sd"], errors="ignore"), legend=2), {
         "seeds": span(curves["seeds"]),
         "clock": clock,
         "processors": processors(context, "fig1"),
         "last": PAPER.phrases["last"].format(ends=", ".join(at_end)) if at_end else "",
-        "iteration": "" if np.isnan([ours, ours_newton]).any() else PAPER.phrases["iteration"].format_map(milliseconds),
         "found": bool(order),
         "finding": f"{lowest[0]} ends lower than {' and '.join(lowest[1:])}" if order else "",
     }
@@ -230,22 +221,6 @@ def equal_loss(context: Context) -> WithWords:
     worth = [one for one in data if (one["problem"], one["epsilon"]) == (PROBLEM, 1.0) and one["ratio"] == one["ratio"]]
     return made, {
         "theirs": theirs,
-        "on_the_way": _on_the_way(context),
         "found": bool(worth),
         **({"equal_T": worth[0]["ratio"], "own": worth[0]["own_T"] / worth[0]["dp_newton_T"]} if worth else {}),
     }
-
-
-def _on_the_way(context: Context) -> str:
-    """Where the mean curve of DP-GD in Fig. 1 passes the end of DP-Newton's."""
-    _, traces = traced(context, "fig1")
-    curves = mean_curves(traces[traces["iteration"] > 0])
-    gd, newton = (
-        select(curves, algorithm=name).sort_values("iteration").set_index("iteration")["mean"]
-        for name in ("dp-gd", NEWTON)
-    )
-    if gd.empty or newton.empty or not (gd <= newton.iloc[-1]).any():
-        return ""
-    passed, T = gd.index[gd <= newton.iloc[-1]][0], newton.index[-1]
-    return PAPER.phrases["on_the_way"].format(
-        end=newton.iloc[-1], T=T, gd_T=gd.index[-1], passed=passed, times=passed / T) + " "  # fmt: skip

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.second_order.rows import PAPER, WithWords, at_zero, seconds_per_iteration, tuned
+from dpbench.experiments.second_order.rows import PAPER, WithWords, at_zero, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, curve
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 @PAPER.artefact("fig2", name="fig2")
 @PAPER.artefact("fig6", name="fig6")
+@PAPER.artefact("standardised", name="standardised")
 def privacy_utility(context: Context, name: str) -> WithWords:
-    """The privacy-utility panels of Figs. 2 and 6: excess losses above, ratios to DP-GD's below."""
+    """Figs. 2 and 6, and the same on standardised columns: excess losses above, ratios to DP-GD's below."""
     algorithms = context.algorithms(name)
     rows = context.rows(name, timed=0)
     table, zero = tuned(rows), at_zero(rows)
@@ -50,10 +51,12 @@ def privacy_utility(context: Context, name: str) -> WithWords:
             curve(upper, line, "epsilon", look(algorithm))
             base = line["epsilon"].map(gd)
             ratio = line.assign(mean=line["mean"] / base, se=line["se"] / base).dropna(subset=["mean"])
-            curve(lower, ratio, "epsilon", look(algorithm), zorder=3 if algorithm == "dp-gd" else 2)
+            if len(ratio):  # a panel of empty lines has no logarithmic axis
+                curve(lower, ratio, "epsilon", look(algorithm), zorder=3 if algorithm == "dp-gd" else 2)
         nothing = zero.get(problem, np.nan)
         upper.axhline(nothing, color=GREY, lw=1, ls=":", label="w = 0 (no data used)")
-        lower.plot(gd.index, nothing / gd, color=GREY, lw=1, ls=":")
+        if len(gd):
+            lower.plot(gd.index, nothing / gd, color=GREY, lw=1, ls=":")
         # Methods without privacy may lie decades below, and would squash those that are compared.
         private = panel[[look(algorithm).private for algorithm in panel["algorithm"]]]["mean"]
         private = private[np.isfinite(private)]
@@ -109,7 +112,9 @@ def c5(context: Context) -> WithWords:
     problems = context.problems("c5")
     steps = sorted({s for block in context.blocks("c5") for s in block.settings["step"]})
     longest = max(T for block in context.blocks("c5") for T in block.values("T"))
-    table = best_by_step(context.rows("c5", timed=0), steps)
+    rows = expand_settings(context.rows("c5", timed=0))
+    by_step = {step: select(rows, **{"set.step": step}) if len(rows) else rows for step in steps}
+    table = pd.concat([tuned(part).assign(step=step) for step, part in by_step.items()], ignore_index=True)
     page = Panels(context, "c5", len(problems), columns=len(problems), size=(2.5, 2.5), room=0.6)
     colours = plt.get_cmap("viridis")(np.linspace(0, 0.85, len(steps)))
     for axis, problem in page.over(problems, title=problem_title):
@@ -128,32 +133,9 @@ def c5(context: Context) -> WithWords:
     return page.figure("", table.drop(columns=["settings"]), legend=5), {
         "seeds": span(table["seeds"]),
         "longest": longest,
-        "hours": _hours(context, table),
         "found": bool(rate),
         **({"rate": rate} if rate else {}),
     }
-
-
-def _hours(context: Context, table: pd.DataFrame) -> str:
-    """What it would cost to go on to Fig. 2's longest T in the cells that end at this grid's."""
-    ended = table[table["at_end"] == "largest"]
-    longest = max(T for block in context.blocks("fig2") for T in block.settings.get("T", []))
-    seeds = max(block.seeds for block in context.blocks("c5"))
-    costs = [seeds * longest * seconds_per_iteration(context, problem, "dp-gd") for problem in ended["problem"]]
-    if not costs or not np.isfinite(costs).all():
-        return ""
-    return (
-        f" Fig. 2 goes on to {longest:,} with its one step; in these {len(costs)} cells that would take "
-        f"{sum(costs) / 3600:.2g} core-hours of runs alone."
-    )
-
-
-def best_by_step(runs: pd.DataFrame, steps: Any) -> pd.DataFrame:
-    """The summary row with the lowest mean excess for each (problem, ε, step), with its `step`."""
-    if runs.empty:
-        return tuned(runs).assign(step=[])
-    runs = expand_settings(runs)
-    return pd.concat([tuned(runs[runs["set.step"] == step]).assign(step=step) for step in steps], ignore_index=True)
 
 
 @PAPER.artefact("fig5")

@@ -85,9 +85,3 @@ def processors(context: Context, artefact: str) -> str:
 
 def _rates(settings: str) -> dict[str, float]:
     return {name: value for name, value in settings_of(settings).items() if name.endswith("rate")}
-
-
-def seconds_per_iteration(context: Context, problem: str, algorithm: str) -> float:
-    """Of the longest runs timed alone; NaN without any."""
-    seconds, _ = run_seconds(context, problem, algorithm, 1e6)
-    return float(np.median(seconds)) / 1e6 if len(seconds) else np.nan

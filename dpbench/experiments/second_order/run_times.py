@@ -6,6 +6,7 @@ belongs to a machine and an implementation. Within a data set that cost cancels 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -25,9 +26,7 @@ FEBRUARY = "released-february"
 CAP, LONGER_CAP = 8_000, 10_000  # on DP-GD's T as published, which is inferred: see `shapes`
 THEIR_COST = 1.6  # of an iteration of DP-Newton in DP-GD's: from the clock of the paper's Fig. 1
 FLAT = 1.2  # within 2 % of the least excess T varies by this factor each way
-FIRM = 3  # T tried on each side of a quotient, from which on it says something
 FIGURE = {"table1": "fig2", "table4": "fig6"}  # whose rows a table has
-NEAR = 4.0  # a parabola in log T is fitted to what lies within this factor of the best T
 
 
 class TimingRule(NamedTuple):
@@ -79,8 +78,6 @@ class Timed(NamedTuple):
     rule: str
     dp_gd_T: float
     dp_newton_T: float
-    fitted_T: float
-    tried: int
     at_end: str
     iterations: float
     dp_gd_excess: float
@@ -131,42 +128,11 @@ def _cell(context: Context, name: str, rule: TimingRule, problem: str, epsilon: 
     return {
         "dp_gd_T": gd["T"],
         "dp_newton_T": newton["T"],
-        "fitted_T": fitted_T(select(rows, algorithm="dp-gd"), rule.cap),
-        "tried": select(rows, algorithm="dp-gd")["T"].nunique(),
         "at_end": gd["at_end"] if gd["T"] < rule.cap else "cap",
         "iterations": gd["T"] / newton["T"],
         "dp_gd_excess": gd["mean"],
         "dp_newton_excess": newton["mean"],
     }
-
-
-def fitted_T(rows: pd.DataFrame, cap: float = np.inf) -> float:
-    """The T at the least of a parabola of log mean excess over log T, weighted by its error, up to `cap`.
-
-    Near its least the excess hardly depends on T, and the T of a grid whose mean is lowest scatters by a factor of 1.5;
-    all T within a factor `NEAR` of that say together where the least is. That T itself where they are fewer than
-    three or the parabola has none, and at the end of the grid where its least lies beyond.
-    """
-    means = rows.groupby("T")["excess"].agg(["mean", "sem", "size"]).dropna(subset=["mean"])
-    means = means[np.isfinite(means["mean"])]
-    if means.empty:
-        return np.nan
-    lowest = float(means["mean"].idxmin())
-    # A mean of one seed has no error to weight it by.
-    near = means[(means.index >= lowest / NEAR) & (means.index <= lowest * NEAR) & (means["size"] > 1)]
-    if len(near) < 3:
-        return min(lowest, cap)
-    # A parabola in log T, because the excess is about a/T + bT near its least, which is symmetric in log T.
-    x, error = np.log(near.index.to_numpy(dtype=float)), (near["sem"] / near["mean"]).to_numpy()
-    # Seeds that agree to less than 1 % by luck would otherwise carry the whole fit.
-    weights = 1 / np.maximum(error, 0.01)
-    a, b, _ = np.polyfit(x - np.log(lowest), np.log(near["mean"].to_numpy()), 2, w=weights)
-    # A parabola that opens downwards has no least.
-    if a <= 0:
-        return min(lowest, cap)
-    T = lowest * np.exp(-b / (2 * a))
-    # The fit is local: beyond the T that were tried it says nothing.
-    return float(min(np.clip(T, near.index.min(), near.index.max()), cap))
 
 
 def _T_of_both(one: Timed) -> str:
@@ -232,11 +198,10 @@ def run_time_ratios(context: Context, name: str) -> WithWords:
     }  # fmt: skip
 
 
-def shape_of(table: pd.DataFrame, column: str = "fitted_T") -> dict[float, float]:
-    """ε → column(ε)/column(1) under the published rule, of one problem's rows of `cells`; empty without ε = 1."""
-    rows = select(table, rule=PUBLISHED.name).dropna(subset=[column])
-    own = dict(zip(rows["epsilon"], rows[column], strict=True))
-    return {float(e): float(v / own[1.0]) for e, v in own.items()} if 1.0 in own else {}
+def shape_of(table: pd.DataFrame) -> dict[float, float]:
+    """ε → DP-GD's T at ε over that at ε = 1, by the published rule, of one problem's rows; empty without ε = 1."""
+    own = select(table, rule=PUBLISHED.name).set_index("epsilon")["dp_gd_T"]
+    return (own / own[1.0]).to_dict() if 1.0 in own.index else {}
 
 
 class Quotient(NamedTuple):
@@ -246,41 +211,28 @@ class Quotient(NamedTuple):
     epsilon: float
     published: float
     ours: float
-    grid_T: float
-    seconds: float
     quotient: float
     tolerance: float
-    tried: int
-    tried_at_1: int
     inside: bool
     others: int  # other data sets whose published value at this ε is within the tolerance too
 
 
-@memoised
-def quotients(context: Context) -> pd.DataFrame:
+def quotients(context: Context) -> list[Quotient]:
     """The 12 quotients of Table 1: ours, published, the tolerance, and whether ours is within it; NaN without rows."""
-    published = context.experiment.published()["table1"]
-    table = cells(context, "table1")
+    published, table = context.experiment.published()["table1"], cells(context, "table1")
     lines = []
-    at: dict[float, dict[str, float]] = {e: {} for e in published["epsilon"]}  # ε → problem → what is published
-    for problem in context.problems("fig2"):
-        for epsilon, ratio in zip(published["epsilon"], published["ratio"][problem], strict=True):
-            at[epsilon][problem] = ratio / published["ratio"][problem][published["epsilon"].index(1.0)]
-    for problem in context.problems("fig2"):
-        ratios = dict(zip(published["epsilon"], published["ratio"][problem], strict=True))
+    ratios = {problem: dict(zip(published["epsilon"], published["ratio"][problem], strict=True))
+              for problem in context.problems("fig2")}  # fmt: skip
+    for problem, epsilon in itertools.product(ratios, (e for e in published["epsilon"] if e != 1)):
+        ours = shape_of(select(table, problem=problem)).get(epsilon, np.nan)
         low, high = published["seconds"][problem]
-        own = select(table, problem=problem)
-        ours, grid, seconds = shape_of(own), shape_of(own, "dp_gd_T"), shape_of(own, "ratio")
-        tried = select(own, rule=PUBLISHED.name).set_index("epsilon")["tried"]
-        for epsilon in (e for e in published["epsilon"] if e != 1):
-            theirs, tolerance = ratios[epsilon] / ratios[1.0], FLAT * high / low
-            quotient = ours.get(epsilon, np.nan) / theirs
-            beside = [ours.get(epsilon, np.nan) / one for other, one in at[epsilon].items() if other != problem]
-            lines.append(Quotient(problem, epsilon, theirs, ours.get(epsilon, np.nan), grid.get(epsilon, np.nan),
-                                  seconds.get(epsilon, np.nan), quotient, tolerance, int(tried.get(epsilon, 0)),
-                                  int(tried.get(1.0, 0)), bool(1 / tolerance <= quotient <= tolerance),
-                                  sum(1 / tolerance <= one <= tolerance for one in beside)))  # fmt: skip
-    return pd.DataFrame(lines, columns=Quotient._fields)
+        # DP-Newton's seconds are constant in ε but for their published range, and DP-GD's best T is flat.
+        tolerance = FLAT * high / low
+        over = {name: ours / (of[epsilon] / of[1.0]) for name, of in ratios.items()}
+        inside = {name for name, one in over.items() if 1 / tolerance <= one <= tolerance}
+        lines.append(Quotient(problem, epsilon, ratios[problem][epsilon] / ratios[problem][1.0], ours, over[problem],
+                              tolerance, problem in inside, len(inside - {problem})))  # fmt: skip
+    return lines
 
 
 def _two(name: str) -> Callable[[Record], str]:
@@ -292,11 +244,8 @@ def _two(name: str) -> Callable[[Record], str]:
 def shapes(context: Context) -> WithWords:
     """The twelve quotients that a machine's costs cancel in, each against its tolerance."""
     table = quotients(context)
-    known = table.dropna(subset=["quotient"])
-    gaps = [
-        context.gap("shapes", f"{problem} at ε = {epsilon:g} or 1")
-        for problem, epsilon in table.loc[table["quotient"].isna(), ["problem", "epsilon"]].itertuples(index=False)
-    ]
+    known = [one for one in table if not np.isnan(one.quotient)]
+    gaps = [context.gap("shapes", f"{one.problem} at ε = {one.epsilon:g} or 1") for one in table if one not in known]
     others = len(context.problems("fig2")) - 1
     columns: dict[str, Words] = {
         "data set": lambda one: problem_title(one["problem"]),
@@ -307,21 +256,14 @@ def shapes(context: Context) -> WithWords:
         "tolerance": "{tolerance:.2f}",
         "inside": lambda one: "–" if np.isnan(one["quotient"]) else "yes" if one["inside"] else "no",
         "others' values inside": lambda one: f"{one['others']} of {others}",
-        "T tried / at ε = 1": "{tried} / {tried_at_1}",
-        "best T of the grid": _two("grid_T"),
-        "seconds here": _two("seconds"),
     }
-    firm = known[(known[["tried", "tried_at_1"]] >= FIRM).all(axis=1)]
-    return Table.of(frames.mappings(table), columns, "", gaps), {
+    return Table.of([one._asdict() for one in table], columns, "", gaps), {
         "known": len(known),
-        "inside": int(known["inside"].sum()),
-        "telling": int((known["inside"] & known["others"].eq(0)).sum()),
-        "others": int(known["others"].sum()),
+        "inside": sum(one.inside for one in known),
+        "telling": sum(one.inside and not one.others for one in known),
+        "others": sum(one.others for one in known),
         "swaps": len(known) * others,
-        "firm": len(firm),
-        "tried": FIRM,
-        "firm_inside": int(firm["inside"].sum()),
         "flat": FLAT,
         "cap": CAP,
-        "found": bool(len(known)),
+        "found": bool(known),
     }

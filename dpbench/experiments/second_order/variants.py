@@ -7,13 +7,12 @@ import itertools
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, WithWords, at_zero, tuned
+from dpbench import frames
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, WithWords, tuned
 from dpbench.study.context import Context, select
-from dpbench.study.output import Table
-from dpbench.study.panels import Panels, curve
-from dpbench.study.paper import Ends
-from dpbench.study.statistics import means, plus_minus, span
-from dpbench.study.style import GREY, look, problem_title
+from dpbench.study.output import Table, Words
+from dpbench.study.statistics import means, plus_minus
+from dpbench.study.style import look, problem_title
 from dpbench.study.tuning import expand_settings
 
 
@@ -66,24 +65,24 @@ def reset(context: Context) -> WithWords:
     """Means and medians at ε = 10 with and without a reset: one start thrown far off decides a mean."""
     plain = context.rows("fig2", timed=0, algorithm=NEWTON, epsilon=context.epsilons("reset"))
     rows = expand_settings(pd.concat([plain, context.rows("reset", timed=0)]))
-    radii = rows.get("set.reset", pd.Series("", rows.index))
-    rows["way"] = [
-        one if isinstance(one, str) else f"{one:g}" if one == one and one is not None else "" for one in radii
-    ]
+    radii = rows.get("set.reset", pd.Series("", rows.index, dtype=object))
+    rows["way"] = radii.map(lambda one: one if isinstance(one, str) else "" if pd.isna(one) else f"{one:g}")
     tried = {(p, T) for block in context.blocks("reset") for p in block.problems for T in block.values("T")}
-    rows = rows[[at in tried for at in zip(rows["problem"], rows["T"], strict=True)]]
+    rows = rows[pd.MultiIndex.from_frame(rows[["problem", "T"]]).isin(tried)]
     table = means(rows, ["problem", "epsilon", "T", "way"], median=("excess", "median"), largest=("excess", "max"))
-    lines, gaps, order = [], [], context.problems("reset").index
-    for (problem, T), (way, words) in itertools.product(
-        sorted(tried, key=lambda one: (order(one[0]), one[1])), RESETS.items()
-    ):
-        ends = Ends(table, "", "").matching(problem=problem, T=T, way=way)
-        lines += [[problem_title(problem), f"{T}", words, str(end), f"{end['median']:.3g}", f"{end['largest']:.3g}",
-                   str(end.seeds)] for end in ends]  # fmt: skip
-        if not ends:
-            gaps.append(context.gap("reset" if way else "fig2", f"{problem}, T = {T}, {words}"))
-    header = ["data set", "T", "back to the start", "mean", "median", "largest", "seeds"]
-    return Table(pd.DataFrame(lines, columns=header), "", table, gaps), {}
+    order = {"problem": context.problems("reset"), "way": [*RESETS]}
+    table = table.sort_values(["problem", "T", "way"], key=lambda each: (
+        each.map(order[str(each.name)].index) if each.name in order else each))  # fmt: skip
+    columns: dict[str, Words] = {
+        "data set": lambda one: problem_title(one["problem"]),
+        "T": "{T:.0f}",
+        "back to the start": lambda one: RESETS[one["way"]],
+        "mean": lambda one: plus_minus(one["mean"], one["se"]),
+        "median": "{median:.3g}",
+        "largest": "{largest:.3g}",
+        "seeds": "{seeds}",
+    }
+    return Table.of(frames.mappings(table), columns, ""), {}
 
 
 AMP_VARIANTS = {  # (fraction, smoothness, rows) → words
@@ -116,32 +115,3 @@ def aop(context: Context) -> WithWords:
         data=table,
     )  # fmt: skip
     return made, {}
-
-
-@PAPER.artefact("standardised")
-def standardised(context: Context) -> WithWords:
-    """Best excess loss against ε on the standardised data sets; no published value is of them."""
-    rows = context.rows("standardised", timed=0)
-    table, zero = tuned(rows), at_zero(rows)
-    problems = context.problems("standardised")
-    page = Panels(context, "standardised", len(problems), columns=len(problems), size=(3.4, 2.7), room=0.8)
-    for axis, problem in page.over(problems, title=lambda one: f"{problem_title(one)}, standardised"):
-        panel = select(table, problem=problem)
-        if page.empty(axis, panel, problem, problem):
-            continue
-        for algorithm in context.algorithms("standardised"):
-            line = select(panel, algorithm=algorithm)
-            curve(axis, line[np.isfinite(line["mean"])], "epsilon", look(algorithm))
-        axis.axhline(zero.get(problem, np.nan), color=GREY, lw=1, ls=":", label="w = 0 (no data used)")
-    page.label("ε", "excess loss", scale="log")
-    newton, gd = (
-        select(table, algorithm=list(names)).groupby(["problem", "epsilon"])["mean"].min()
-        for names in (VARIANTS, ["dp-gd"])
-    )
-    won = int((newton < gd.reindex(newton.index)).sum())
-    return page.figure("", table.drop(columns=["settings"])), {
-        "seeds": span(table["seeds"]),
-        "won": won,
-        "cells": len(newton),
-        "found": bool(len(newton)),
-    }
