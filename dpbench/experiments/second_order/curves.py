@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,13 +14,10 @@ from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, WithWords,
 from dpbench.experiments.second_order.run_times import PUBLISHED, THEIR_COST, Timed, cells, rows_under
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Record, Table, Words
-from dpbench.study.panels import Panels, curve, end_labels
+from dpbench.study.panels import Panels, curve
 from dpbench.study.paper import End, Ends
 from dpbench.study.statistics import means, span
 from dpbench.study.style import BLACK, look, problem_title
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 
 @PAPER.artefact("fig3", name="fig3", x="iteration")
@@ -27,48 +25,50 @@ if TYPE_CHECKING:
 @PAPER.artefact("fig7", name="fig7", x="iteration")
 @PAPER.artefact("fig8", name="fig8", x="seconds")
 def on_the_way(context: Context, name: str, x: str) -> WithWords:
-    """Panels by (ε, problem) of means over seeds after each iteration, or at the time it takes when a run is alone.
-
-    Problems without any rows are a note, not an empty box, unless all are.
-    """
+    """Panels by (ε, problem) of means over seeds after each iteration, or at the time it takes when a run is alone."""
     _, traces = traced(context, name)
     guessed: list[str] = []
     if x == "seconds":
         traces, guessed = on_the_clock(context, traces)
     curves = mean_curves(traces)
-    named = context.problems(name, trace=True)
-    problems = [problem for problem in named if problem in set(curves["problem"])] or named[:1]
-    panels = [(problem, epsilon) for epsilon in context.epsilons(name, trace=True) for problem in problems]
-    columns = min(2 if x == "seconds" else max(len(problems), 2), len(panels))
-    width = {1: 5.0, 2: 3.6}.get(columns, 2.45)
-    page = Panels(context, name, len(panels), columns=columns, size=(width, 2.5), room=0.9)
-    for problem in named:
-        if problem not in problems:
-            page.note(problem)
-    ends: dict[Axes, list[tuple[float, float, str, str]]] = {}
-    for axis, (problem, epsilon) in page.over(panels, title=lambda one: f"{problem_title(one[0])}, ε = {one[1]:g}"):
+    asked = list(itertools.product(context.epsilons(name, trace=True), context.problems(name, trace=True)))
+    # DP-Newton without a rival, or the other way round, compares nothing: such a panel is a gap.
+    sides = curves["algorithm"].str.startswith("dp-newton").groupby([curves["epsilon"], curves["problem"]]).nunique()
+    panels = [at for at in asked if sides.get(at, 0) > 1] or asked[:1]
+    columns = min(2, len(panels))
+    page = Panels(context, name, len(panels), columns=columns, size=(5.0 if columns == 1 else 3.6, 2.5), room=0.9)
+    for epsilon, problem in asked:
+        if (epsilon, problem) not in panels:
+            page.note(f"{problem} at ε = {epsilon:g}")
+    for axis, (epsilon, problem) in page.over(panels, title=lambda one: f"{problem_title(one[1])}, ε = {one[0]:g}"):
         panel = select(curves, problem=problem, epsilon=epsilon)
         if page.empty(axis, panel, f"{problem} at ε = {epsilon:g}", problem):
             continue
-        for algorithm in context.algorithms(name, trace=True):
-            line = select(panel, algorithm=algorithm)
+        methods = context.algorithms(name, trace=True)
+        for i, algorithm in enumerate(methods):
+            line, style = select(panel, algorithm=algorithm), look(algorithm)
             line = line[line["iteration"] > 0].sort_values("iteration")
             if line.empty:
-                page.note(f"{look(algorithm).label} on {problem} at ε = {epsilon:g}")
+                page.note(f"{style.label} on {problem} at ε = {epsilon:g}")
                 continue
-            curve(axis, line, x, look(algorithm), markevery=max(1, len(line) // 8))
-            if x == "iteration":  # each method has its own T, which its line does not show on a logarithmic axis
-                end = line.iloc[-1]
-                ends.setdefault(axis, []).append((end[x], end["mean"], f"{end[x]:.0f}", look(algorithm).colour))
+            curve(axis, line, x, style, markevery=max(1, len(line) // 8))
+            if x == "iteration":  # each method has its own T; all lines fall, so that the corner below left is free
+                axis.text(0.03, 0.04 + 0.07 * (len(methods) - 1 - i), f"T = {line['iteration'].max():.0f}", fontsize=7,
+                          color=style.colour, transform=axis.transAxes)  # fmt: skip
     page.label(x, "excess loss", scale="log")
-    for axis, labels in ends.items():
-        end_labels(axis, labels)
     told = f" (≈, of runs at the nearest T that was timed: {'; '.join(guessed)})" if guessed else ""
     repeats = max((block.timed for block in context.blocks(name)), default=0)
-    curves = curves.drop(columns=["sd"] if x == "seconds" else ["sd", "seconds"], errors="ignore")
-    if x == "seconds":
-        curves = curves.reindex(columns=["problem", "epsilon", "algorithm", "iteration", x, "mean", "se", "seeds"])
-    return page.figure("", curves, legend=2 if x == "seconds" else 3), {
+    shown = [
+        "problem",
+        "epsilon",
+        "algorithm",
+        "iteration",
+        *(["seconds"] if x == "seconds" else []),
+        "mean",
+        "se",
+        "seeds",
+    ]
+    return page.figure("", curves.reindex(columns=shown), legend=2 if x == "seconds" else 3), {
         "seeds": span(curves["seeds"]), "repeats": repeats, "guessed": told,
         "processors": processors(context, name)}  # fmt: skip
 
