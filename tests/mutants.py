@@ -67,6 +67,8 @@ COMPARING = [
     Mutant("comparing/references.py", "problem.l2 + 1 / (problem.n * problem.d)", "problem.l2 + 1",
            DECISIONS + "the_reference_of_separable_classes_has_the_ridge_of_the_estimators",
            "another ridge than is named"),
+    Mutant(RANKING, "_rows(store, again).groupby", "_rows(store, jobs).groupby",
+           DECISIONS + "seconds_are_of_the_chosen_settings_alone", "seconds over all settings"),
     Mutant("own/forecast.py", '("AUC", 0.5) if frame.classes', '("AUC", 0.0) if frame.classes',
            "own/test_plan.py::test_what_is_kept_is_counted_from_chance", "what is kept is counted from nothing"),
     Mutant("schema/cells.py", 'cell.strip(BLANKS) if isinstance(cell, str) else ""',
@@ -93,7 +95,7 @@ COMPARING = [
     Mutant(RANKING, 'or_infinite(runs["objective"], runs)', 'runs["objective"]',
            DECISIONS + "a_setting_of_which_a_seed_diverged_is_not_chosen",
            "a diverged seed is left out of a setting's mean"),
-    Mutant(RANKING, '"drawn": "held_loss_se"', '"drawn": "held_gain_se"',
+    Mutant(RANKING, 'drawn=("held_loss_se", "mean")', 'drawn=("held_gain_se", "mean")',
            DECISIONS + "standard_errors_are_of_their_own_columns_over_seeds_and_over_the_draw",
            "a standard error from the wrong column"),
     Mutant(RANKING, 'gain_sd=("held_gain", "std")', 'gain_sd=("held_loss", "std")',
@@ -526,6 +528,7 @@ SUMS, SEAM, DRAWN = "privacy/exact/sums.py", "privacy/exact/release.py", "privac
 ON_SUMS, ON_SEAM = "privacy/exact/test_sums.py::test_", "privacy/exact/test_release.py::test_"
 ON_DRAWN, BYTES = "privacy/exact/test_sampling.py::test_", "own/test_arithmetic.py::test_"
 GRIDS = "problems/test_exact.py::test_"
+ALLOCATED = "privacy/accounting/test_allocation.py::test_"
 WORLDS = "privacy/exact/test_two_worlds.py::test_"
 GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the number that would be wrong
     Mutant("algorithms/output_perturbation.py", "return parts**2 * (d + 1)", "return parts * (d + 1)",
@@ -605,6 +608,14 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant(SEAM, "wrong = not declared >= proved * (1 - ROUNDING)", "wrong = False",
            ON_SEAM + "a_sensitivity_that_is_too_small_is_an_error_not_a_release",
            "an algorithm's own sensitivity is believed"),
+    Mutant("privacy/accounting/allocation.py", "masses[1:] += up", "masses[:-1] += up",
+           ALLOCATED + "two_steps_are_those_of_the_integral", "a grid keeps less than the mean"),
+    Mutant("privacy/accounting/allocation.py", "np.maximum(total - error, 0.0)", "np.maximum(total + error, 0.0)",
+           ALLOCATED + "a_sum_is_never_above_the_exact_one_and_as_sharp_as_its_bound",
+           "the error of a transform counts as mass"),
+    Mutant("privacy/sampling.py", "return int(epoch > charged)", "return int(charged < 0)",
+           ALLOCATED + "an_epoch_hands_out_each_row_once_and_is_one_entry_of_the_ledger",
+           "epochs after the first are free"),
     Mutant("privacy/exact/sampling.py", "below = 2**64 // high * high - 1", "below = 2**64 - 1",
            ON_DRAWN + "integers_are_uniform_where_a_remainder_would_favour_the_small_ones",
            "samples favour the first rows"),

@@ -41,7 +41,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Composition, Ledger, Relation, Release, Sampled
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import Array, Noise, Releases, stream
-from dpbench.privacy.sampling import PoissonSampler
+from dpbench.privacy.sampling import AllocationSampler, PoissonSampler
 
 
 class Leak(PrivacyError):
@@ -147,8 +147,8 @@ class Tape(Releases):
         # What it is, the law and the noise over its scale, of every `draw` that is not for something published.
         self.hidden: list[tuple[str, str, Array]] = []
         self._publishing = False
-        # Of every release on a sample: its label, the chance that a row is in it, and how often each row was.
-        self.present: list[tuple[str, float, Array, Array]] = []
+        # Of every release on a sample: its label and event, whether the row was in it, and how often each row was.
+        self.present: list[tuple[str, Release | None, Array, Array]] = []
         self._sample: list[Array] = []
         self.drawn: dict[int | None, list[list[Array]]] = {}  # every sample, per replicate that advances alone
         self._rounds: dict[Hashable, list[tuple[np.ndarray, np.ndarray]]] = {}  # values and what was released of each
@@ -199,7 +199,7 @@ class Tape(Releases):
             sample = self._sample
             present = np.array([self.row in rows for rows in self._sample])
             counts = np.bincount(np.concatenate(self._sample).astype(int), minlength=self.n)
-            self.present.append((label, rate(event), present, counts))
+            self.present.append((label, event, present, counts))
         self._publishing = True
         output = release()
         self._publishing = False
@@ -240,7 +240,7 @@ class ReplayedTape(Tape):
         theirs = self._recorded.drawn.get(self.key, [])
         known = theirs[len(mine)] if len(mine) < len(theirs) else [least] * len(self.sampling)
         if self._held:
-            poisson = isinstance(getattr(rule, "__self__", None), PoissonSampler)
+            poisson = isinstance(getattr(rule, "__self__", None), PoissonSampler | AllocationSampler)
             first = np.append(least[:-1], self.row) if self.row not in least else least
             known = [np.union1d([self.row], rows) if poisson else first.copy() for rows in known]
         mine.append(known)

@@ -18,6 +18,7 @@ from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, drawn, neighbours
 from dpbench.auditing.transcript import Leak, Listener, Recorder, ReplayedRun, Returned, rate
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import (
+    Allocated,
     BoundedRange,
     Composition,
     DrawAfterTest,
@@ -302,7 +303,7 @@ def sampled(run: Recorder) -> bool:
 
 def replaced_by_none(run: Recorder) -> bool:
     """Whether a release is accounted for a row that is in the sample or is not."""
-    return any(isinstance(entry.release, Poisson | PoissonReplaced) for entry in run.ledger.of(0))
+    return any(isinstance(entry.release, Poisson | Allocated | PoissonReplaced) for entry in run.ledger.of(0))
 
 
 def hides(run: Recorder) -> bool:
@@ -348,7 +349,7 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
         members = np.arange(run.k) if key is None else np.array([key])
         for i, one in enumerate(tape):
             a, b, c = (replay.tape[key][i].value for replay in (first, second, neither))
-            b = c if isinstance(one.event, Poisson) else b
+            b = c if isinstance(one.event, Poisson | Allocated) else b
             scale, label = scores.column(one.scale), one.label
             with np.errstate(all="ignore"):
                 if one.kind == "threshold":
@@ -377,9 +378,11 @@ def _claimed(composition: Composition, label: str) -> tuple[float, float]:
     """Σ 1/z² of the Gaussian and Σ ε of the ε-DP releases of a label."""
     squares = pure = 0.0
     for entry in composition:
+        # The transcripts have a row in every step of an epoch that it is allocated to one of.
+        steps = entry.release.steps if isinstance(entry.release, Allocated) else 1
         match scores.base(entry.release) if entry.label == label else None:
             case Gaussian(z):
-                squares += entry.count / z**2
+                squares += steps * entry.count / z**2
             case Laplace(z):
                 pure += entry.count / z
             case Radial(z):

@@ -238,6 +238,25 @@ class WithoutReplacement(Sampled):
 
 
 @dataclass(frozen=True)
+class Allocated(Sampled):
+    """An epoch of `steps` steps, each row in one of them drawn uniformly, with a `release` on each step's rows."""
+
+    words = "{release}, on each of {steps} batches that the rows are allocated to"
+    relation = Relation.ADD_REMOVE
+    steps: int
+    release: Gaussian
+
+    def __post_init__(self) -> None:
+        if self.steps < 2:  # of one step all rows are in it
+            raise PrivacyError(f"Allocated: steps must be at least 2, got {self.steps}")
+
+    @property
+    def rate(self) -> float:  # type: ignore[override]  # a field of the others
+        """1/steps: a row's chance of a step."""
+        return 1 / self.steps
+
+
+@dataclass(frozen=True)
 class BestOfRuns(Release):
     """The best of K runs, by a score that is among what each run releases; K is random and never released.
 

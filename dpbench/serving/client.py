@@ -257,8 +257,8 @@ class ServedReleases(Releases):
     def sample(self, rule: Any, least: Any) -> list[Any]:
         """See `Releases.sample`: a token of what the server drew."""
         sampler = rule.__self__
-        size, label = getattr(sampler, "rate", None) or sampler.m, sampler.label
-        request = wire.DrawRequest(sampler=type(sampler).__name__, size=float(size), label=label)
+        size = next(getattr(sampler, name) for name in ("rate", "m", "steps") if hasattr(sampler, name))
+        request = wire.DrawRequest(sampler=type(sampler).__name__, size=float(size), label=sampler.label)
         return [Token(self.server.ask(request))]
 
     def term(self, d: int, noise: Noise, event: Event, multiplier: float, label: str, *, sensitivity: Any) -> Any:

@@ -50,9 +50,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbench.privacy.accounting.allocation import LEAST_DELTA, Ratios, likelihood_ratio
 from dpbench.privacy.accounting.gaussian import squared_mu
 from dpbench.privacy.accounting.pure import pure_epsilon
 from dpbench.privacy.ledger import (
+    Allocated,
     BoundedRange,
     Counts,
     Gaussian,
@@ -84,7 +86,8 @@ def covers(releases: Counts, delta: float) -> bool:
     """
     if all(isinstance(release, BoundedRange) for release, _ in releases):
         return False
-    return delta >= 1e-13 and all(math.isfinite(_deviation(release)) for release, _ in releases)
+    least = LEAST_DELTA if any(isinstance(release, Allocated) for release, _ in releases) else 1e-13
+    return delta >= least and all(math.isfinite(_deviation(release)) for release, _ in releases)
 
 
 def epsilon_of(releases: Counts, delta: float) -> float | None:
@@ -95,11 +98,16 @@ def epsilon_of(releases: Counts, delta: float) -> float | None:
     gaussians = squared_mu(releases)
     rest = tuple((r, c) for r, c in releases if not isinstance(r, Gaussian))
     releases = (*rest, (Gaussian(gaussians**-0.5), 1)) if gaussians else rest  # they compose as one
-    directions = (False, True) if any(isinstance(release, Poisson) for release, _ in releases) else (False,)
+    directions = (False, True) if any(isinstance(release, Poisson | Allocated) for release, _ in releases) else (False,)
     try:
-        return max(_epsilon(releases, delta, added) for added in directions)
+        epsilon = max(_epsilon(releases, delta, added) for added in directions)
     except _TooLarge:
-        return None
+        epsilon = math.inf
+    if any(isinstance(release, Allocated) for release, _ in releases):
+        # A mixture of Gaussian releases on all rows is no worse than one (joint convexity).
+        whole = tuple((r.release if isinstance(r, Allocated) else r, count) for r, count in releases)
+        epsilon = min(epsilon, epsilon_of(whole, delta) or math.inf)
+    return epsilon if math.isfinite(epsilon) else None
 
 
 class _TooLarge(Exception):
@@ -113,16 +121,17 @@ def _epsilon(releases: Counts, delta: float, added: bool) -> float:
     parts = [
         (h * (first + np.arange(len(p))), p, count) for (first, p), (_, count) in zip(grids, releases, strict=True)
     ]
+    infinite = sum(count * _beyond(release, added) for release, count in releases)
     # Chernoff's tilt suits many releases. Where one rare, large loss outweighs the others' sum, a smaller one does.
     best = _tilt(parts, delta)
     for tilt in (*(best / 4**k for k in range(6)), 0.0):
-        epsilon = _tilted(parts, h, tilt, delta)
+        epsilon = _tilted(parts, h, tilt, delta, infinite)
         if epsilon is not None:
             return epsilon
     raise _TooLarge
 
 
-def _tilted(parts: list[Part], h: float, tilt: float, delta: float) -> float | None:
+def _tilted(parts: list[Part], h: float, tilt: float, delta: float, infinite: float) -> float | None:
     """ε from masses tilted by e^{tL}: rounding and wrapping are then relative to those that are large after it.
 
     None where that would be felt at the ε found, which then means nothing, or where the grid would be too large.
@@ -146,8 +155,8 @@ def _tilted(parts: list[Part], h: float, tilt: float, delta: float) -> float | N
     scale = sum(count * moment for (_, _, count), moment in zip(parts, moments, strict=True))
     # Rounding may leave a mass a little below 0; the tilt is taken off again.
     masses = np.maximum(total[keep], 0.0) * np.exp(scale - tilt * losses[keep])
-    # What the ranges cut off, BEYOND of each release, counts as an infinite loss: from above.
-    epsilon = _solve(losses[keep], masses, BEYOND * sum(count for _, _, count in parts), delta)
+    # What the ranges cut off counts as an infinite loss: from above.
+    epsilon = _solve(losses[keep], masses, infinite, delta)
     outside = max(low * h, 0.0) >= epsilon > 0 or (epsilon == 0 and low > 0)
     # A transform is right to NOISE of the largest tilted mass, which at ε is e^{scale - tilt ε} times what it was.
     noisy = scale - tilt * epsilon > math.log(delta / NOISE)
@@ -219,9 +228,28 @@ def _on_grid(release: Release, h: float, added: bool) -> tuple[int, Array]:
     return first, masses
 
 
-def _range(release: Release, added: bool) -> tuple[float, float]:
-    """Where the loss lies, but for 1e-21."""
+def _beyond(release: Release, added: bool) -> float:
+    """The mass beyond the range of the loss, or without a place on the grid."""
     match release:
+        case Allocated():
+            pair = _ratios(release)
+            return pair.added if added else pair.removed
+    return BEYOND
+
+
+def _ratios(release: Allocated) -> Ratios:
+    pair = likelihood_ratio(release.steps, release.release.noise_multiplier)
+    if pair is None:
+        raise _TooLarge
+    return pair
+
+
+def _range(release: Release, added: bool) -> tuple[float, float]:
+    """Where the loss lies, but for `_beyond`."""
+    match release:
+        case Allocated():
+            low, high = (math.log(max(_ratios(release).ratios[end], 1e-300)) for end in (0, -1))
+            return (-high, -low) if added else (low, high)
         case Gaussian(z):
             return 0.5 / z**2 - REACH / z, 0.5 / z**2 + REACH / z
         case Poisson(rate, Gaussian(z)):
@@ -241,6 +269,15 @@ def _range(release: Release, added: bool) -> tuple[float, float]:
 def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
     """The masses under P and under Q of the cells between `edges`, losses."""
     match release:
+        case Allocated():
+            pair = _ratios(release)
+            losses = np.log(np.maximum(pair.ratios, 1e-300))
+            cells = np.searchsorted(edges, -losses if added else losses, side="right") - 1
+            mixed, without = (
+                np.asarray(np.bincount(cells, each, len(edges) - 1), dtype=float)
+                for each in (pair.ratios * pair.masses, pair.masses)
+            )
+            return (without, mixed) if added else (mixed, without)
         case Gaussian(z):
             return _normal(edges * z - 0.5 / z), _normal(edges * z + 0.5 / z)
         case Poisson(rate, Gaussian(z)):
@@ -320,6 +357,8 @@ def _deviation(release: Release) -> float:
             return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
         case PoissonReplaced(rate, Gaussian(z)):
             return min(2 * rate * math.sqrt(math.expm1(min(0.25 * z**-2, 50.0))), 1 / z + 0.5 / z**2)
+        case Allocated(steps, Gaussian(z)):
+            return min(math.sqrt(math.expm1(min(z**-2, 50.0)) / steps), 1 / z + 0.5 / z**2)
         case WithoutReplacement(n, m, Gaussian(z)):
             spread = _deviation(Poisson(m / n, Gaussian(z)))
             return spread if math.log1p(m / n * math.expm1(min(10 / z, 700.0))) < WIDEST * spread else math.inf
