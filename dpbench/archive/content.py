@@ -21,8 +21,6 @@ import msgspec
 
 from dpbench.archive import zipped
 from dpbench.errors import UserError, counted
-from dpbench.privacy.ledger import Composition, CountedRelease
-from dpbench.privacy.plain import plain, release_of
 from dpbench.run.outcomes import StatusName
 from dpbench.run.row import PARSED, RUNS, TRACES, Row
 
@@ -44,7 +42,6 @@ KEY = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
 PROBLEM = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+$", max_length=80)]
 NUMBER = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 WHOLE = Annotated[int, msgspec.Meta(ge=-1, le=10**12)]
-COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**6)]
 
 
 def worded(text: str) -> str:
@@ -88,14 +85,6 @@ class SubmissionManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_o
     licence: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.+ ()-]*$", max_length=60)] = ""
 
 
-class ReleaseCount(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`count` equal releases: `release` as of `privacy.plain`."""
-
-    release: dict[str, Any]
-    count: COUNT
-    label: TEXT
-
-
 class Traced(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The recorded iterations of one run, by column."""
 
@@ -104,16 +93,6 @@ class Traced(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     passes: list[NUMBER | None]
     seconds: list[NUMBER | None]
     excess: list[NUMBER | None]
-
-
-def releases(composition: Composition) -> list[dict[str, Any]]:
-    """Every entry as the fields of a `ReleaseCount`."""
-    return [{"release": plain(r), "count": c, "label": worded(label)} for r, c, label in composition]
-
-
-def composition_of(counts: list[Any]) -> Composition:
-    """Of `ReleaseCount`s."""
-    return tuple(CountedRelease(release_of(one.release), one.count, one.label) for one in counts)
 
 
 def _record(kinds: Mapping[str, Any], closer: Mapping[str, Any]) -> Any:

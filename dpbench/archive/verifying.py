@@ -31,7 +31,6 @@ from dpbench.run.row import Row
 from dpbench.run.store import Store
 from dpbench.study.plan import plan
 
-SECONDS = 3600
 LONGEST = 1200.0  # seconds that one run may take by a rough estimate
 SHOWN = 12
 NUDGE = 1e-15  # of the start of a run that does not agree: rounding is of this size

@@ -154,7 +154,7 @@ def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Tab
         f"Your ε planned is checked by {' and '.join(sorted(set(table['checked'].dropna()))) or 'nobody'}."
     )
     frame = pd.DataFrame(list(dict.fromkeys(lines)), columns=header)
-    return Table(frame, caption, table, gaps if without else [], method, _finding(table, others))
+    return Table(frame, table, gaps if without else [], caption, method, _finding(table, others))
 
 
 def _best(others: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
@@ -223,7 +223,9 @@ def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
         "Mean excess loss against ε; bars: ± 1 standard error. Thick: your runs. Thin: the best private methods of the "
         "full profile on the same problem, each at its best settings."
     )
-    return Figure(figure, table, caption, method="The best settings were chosen on the data, which is not private.")
+    return Figure(
+        figure, table, caption=caption, method="The best settings were chosen on the data, which is not private."
+    )
 
 
 def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
@@ -245,7 +247,7 @@ def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
     legend_below(figure, axes, columns=2)
     seeds = span(table["seeds"])
     caption = f"Mean excess loss after each iteration, over {seeds} seeds. Bands: ± 1 standard error of the mean."
-    return Figure(figure, table, caption)
+    return Figure(figure, table, caption=caption)
 
 
 def _section(stem: str, title: str, output: Any, saved: list[Path], folder: Path) -> Markup:

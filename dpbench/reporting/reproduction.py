@@ -76,7 +76,7 @@ def save(folder: Path, manifests: dict[str, dict[str, Any]]) -> pd.DataFrame:
     frame = frame_of(manifests)
     if len(cells_of(frame)):
         with figure_style():
-            written = Figure(_drawn(frame), frame, in_all(frame).sentence()).save(folder / NAME, TITLE)
+            written = Figure(_drawn(frame), frame, caption=in_all(frame).sentence()).save(folder / NAME, TITLE)
         text = next(file for file in written if file.suffix == ".md")
         told = [f"\n{short}\n\n" + "".join(f"- {line}\n" for line in (one.paragraph(), *one.lines()))
                 for _, short, one in _and_all(frame)]  # fmt: skip

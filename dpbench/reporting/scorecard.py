@@ -54,14 +54,17 @@ def scorecard(context: Context) -> Table:
                 "why": why.text if why else "", "demonstrated_by": why.artefact if why else "",
             })  # fmt: skip
     words = ", ".join(f"{count} {word}" for word, count in Counter(one["verdict"] for one in records).most_common())
-    caption = f"Verdicts on the paper's claims: {words or 'none'}. A claim that is not held is a result, not an error."
-    method = (
+    columns = {"claim": "{claim}", "text": "{statement}", "in the paper": "{place}", "verdict": "{verdict}",
+               "numbers": "{numbers}"}  # fmt: skip
+    made = Table.of(records, columns, unsaved=["statement"])
+    made.caption = (
+        f"Verdicts on the paper's claims: {words or 'none'}. A claim that is not held is a result, not an error."
+    )
+    made.method = (
         f"Judged on the runs of the {context.profile} profile by the functions in "
         f"{context.experiment.package.replace('.', '/')}."
     )
-    columns = {"claim": "{claim}", "text": "{statement}", "in the paper": "{place}", "verdict": "{verdict}",
-               "numbers": "{numbers}"}  # fmt: skip
-    return Table.of(records, columns, caption, unsaved=["statement"], method=method)
+    return made
 
 
 @memoised
@@ -85,8 +88,8 @@ def published_values(context: Context) -> Table:
     caption = summary.sentence() if cells else "No printed value of this paper is judged here; see its claims."
     return Table(
         pd.DataFrame(rows, columns=header),
-        caption,
         pd.DataFrame(records),
+        caption=caption,
         method=f"{summary.paragraph()} {'. '.join(summary.lines())}.",
     )
 
@@ -98,7 +101,7 @@ def planted(context: Context) -> Table:
     rows += [[f"pooled ratio, {name}", str(one)] for name, one in summary.pooled.items()]
     caption = "Runs that are wrong on purpose, each judged as the right ones are: how many published values they pass."
     gaps = [] if len(context.rows(PLANTED)) else [context.gap(PLANTED, "runs with wrong noise")]
-    return Table(pd.DataFrame(rows, columns=["wrong runs", "values that they would pass"]), caption, gaps=gaps)
+    return Table(pd.DataFrame(rows, columns=["wrong runs", "values that they would pass"]), None, gaps, caption)
 
 
 def in_words(one: Judged) -> str:

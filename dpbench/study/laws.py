@@ -217,14 +217,6 @@ def rounded_chance(ours: Any, printed: int, k: int, *, draws: int = DRAWS) -> fl
     return float(max(chances))
 
 
-def law_of(ours: Any, k: int, *, draws: int = DRAWS) -> tuple[float, float]:
-    """The central part of means of k of ours (N values), for print."""
-    values = np.asarray(ours, dtype=float)
-    law = _bootstrapped(values[None, :], k, draws, lambda drawn: drawn.mean(axis=-2))
-    low, high = np.quantile(_widened(law, np.array([values.mean()]), k, len(values)), [LEVEL / 2, 1 - LEVEL / 2])
-    return float(low), float(high)
-
-
 def benjamini_hochberg(chances: Any, level: float | None = None) -> np.ndarray:
     """Which of these chances stand when a share of at most `level` (`LEVEL`) of those that do may be false."""
     level = LEVEL if level is None else level

@@ -52,14 +52,15 @@ class _Files:
 class Figure(_Files):
     """A drawn figure and the data it draws.
 
-    caption: what is drawn and what to see, in at most `WORDS` words. method: how it was made; the pages fold it.
+    gaps: what is missing, a line each, with the command that makes it. caption: what is drawn and what to see, in at
+    most `WORDS` words. method: how it was made; the pages fold it.
     finding: the result as a sentence, where the rows show one: it becomes the title.
     """
 
     figure: MatplotlibFigure
     data: pd.DataFrame
-    caption: str
     gaps: list[str] = field(default_factory=list)
+    caption: str = ""
     method: str = ""
     finding: str = ""
 
@@ -84,9 +85,9 @@ class Table(_Files):
     """A table of ready strings, and the plain data behind it where that is more than the strings; else as `Figure`."""
 
     frame: pd.DataFrame
-    caption: str
     data: pd.DataFrame | None = None
     gaps: list[str] = field(default_factory=list)
+    caption: str = ""
     method: str = ""
     finding: str = ""
 
@@ -95,24 +96,21 @@ class Table(_Files):
         cls,
         records: Sequence[Record],
         columns: Mapping[str, Words],
-        caption: str,
         gaps: Iterable[str] = (),
         *,
         unsaved: Collection[str] = (),
-        method: str = "",
-        finding: str = "",
     ) -> Table:
         """A row per record: what the cells say follows from the data that are saved beside them.
 
         Args:
             records: column of the data → value.
             columns: heading → the cell, of a record.
-            caption, gaps, method, finding: as of the table.
+            gaps: as of the table.
             unsaved: columns that only the words need.
         """
         frame = pd.DataFrame([[_said(one, words) for words in columns.values()] for one in records], columns=[*columns])
         data = pd.DataFrame(records).drop(columns=[*unsaved] if records else [])
-        return cls(frame, caption, data, [*gaps], method, finding)
+        return cls(frame, data, [*gaps])
 
     @classmethod
     def crossed(
@@ -151,7 +149,7 @@ class Table(_Files):
             if whole:
                 lost = [] if own_cells else [dict(key)]
             gaps += [missing(one) for one in lost] if missing else []
-        return cls(pd.DataFrame(lines, columns=[*lead, *across, *(trail or {})]), "", data, gaps)
+        return cls(pd.DataFrame(lines, columns=[*lead, *across, *(trail or {})]), data, gaps)
 
     def _write(self, stem: Path, title: str) -> list[Path]:
         text = f"# {title}\n\n{markdown(self.frame)}\n{self.caption}\n{_method(self.method)}{_gaps(self.gaps)}"

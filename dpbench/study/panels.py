@@ -29,7 +29,7 @@ class Panels:
             continue
         curve(axis, panel, "epsilon", look("dp-gd"))
     page.label("ε", "excess loss", scale="log")
-    return page.figure(caption, table)
+    return page.figure(table)
     """
 
     def __init__(
@@ -85,12 +85,10 @@ class Panels:
             if axis.has_data():
                 axis.set(xscale=scale, yscale=scale)
 
-    def figure(
-        self, caption: str, data: pd.DataFrame, *, legend: int = 3, method: str = "", finding: str = ""
-    ) -> Figure:
-        """The finished figure with a legend of so many columns below; the rest as in `Figure`."""
+    def figure(self, data: pd.DataFrame, *, legend: int = 3) -> Figure:
+        """The finished figure with a legend of so many columns below; its words come from words.md."""
         legend_below(self.canvas, self.axes.flat, columns=legend)
-        return Figure(self.canvas, data, caption, self.gaps, method, finding)
+        return Figure(self.canvas, data, self.gaps)
 
 
 def band(axis: Axes, line: pd.DataFrame, x: str, colour: Any, alpha: float = 0.18) -> None:

@@ -58,7 +58,12 @@ def chosen(
         cell.setdefault(seed, []).append(i)
     scored: list[int] = []
     for cells in groups.values():
-        choice = choose({cell: {s: losses[at[-1]] for s, at in one.items()} for cell, one in cells.items()}, split)
+        # A seed has several rows of one setting where an -opt method is asked for T and 2T and runs the same T'.
+        means_of = {
+            cell: {s: losses[at[0]] if len(at) == 1 else losses[at].mean(axis=0) for s, at in one.items()}
+            for cell, one in cells.items()
+        }
+        choice = choose(means_of, split)
         if choice is not None:
             winner, _, seeds = choice
             scored += [row for seed in seeds for row in cells[winner][seed]]

@@ -25,7 +25,6 @@ BLIND, UNPLANTED = "blind to noise", "noise not planted"
 WORDS = (EXACT, MATCH, DIFFERS, BLIND, UNPLANTED, TRIVIAL, NOT_COMPARABLE, NO_DATA)
 LEFT_OUT = (TRIVIAL, NOT_COMPARABLE, NO_DATA)
 OTHER_COSTS, NOT_PUBLIC, NOTHING_VARIES = "other unit costs", "problem not public", "nothing printed that varies"
-REASONS = (OTHER_COSTS, NOT_PUBLIC, NOTHING_VARIES)
 SURVIVES, LOST, CANNOT_TELL, NOT_RUN = "yes", "no", "cannot tell", "not run"  # from runs that keep their ε
 NOISE = {laws.HALF: "half the noise", laws.TWICE: "twice the noise", 0.0: "no noise"}  # recipes, by factor
 DECIDING = NOISE[laws.HALF], NOISE[laws.TWICE]

@@ -30,7 +30,7 @@ from dpbench.study.paper import Paper
 
 @Paper(__name__).artefact("table1")
 def table1(context):
-    return Table(context.rows("table1")[["seed"]].astype(str), ""), {}
+    return Table(context.rows("table1")[["seed"]].astype(str)), {}
 
 EXPERIMENT = Experiment(name="archived_paper", title="An archived paper", citation="Nobody 2026",
                         package="archived_paper", modules=(sys.modules[__name__],))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dpbench import experiments
-from dpbench.experiments.accelerated import ALGORITHMS, final_errors, formulas
+from dpbench.experiments.accelerated import ALGORITHMS, final_errors, formulas, rows_of
 from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.plan import plan
@@ -213,10 +213,10 @@ def test_the_table_of_best_errors_is_the_minimum_over_T(context):
 
 def test_runs_of_one_chosen_T_count_together(context):
     """dp-nag-opt runs T' = 106 for T = 200, 500 and 1,000: one method, three times the seeds."""
-    table = final_errors(context, "fig3", pooled=True)
+    table = final_errors(rows_of(context, "fig3"), pooled=True)
     rows = table[(table["algorithm"] == "dp-nag-opt") & (table["c"] == 1)].set_index("T")
     assert rows["seeds"].to_dict() == {100: 3, 106: 9}
-    asked = final_errors(context, "fig3")
+    asked = final_errors(rows_of(context, "fig3"))
     asked = asked[(asked["algorithm"] == "dp-nag-opt") & (asked["c"] == 1) & (asked["T"] == 106)]
     assert len(asked) == 3
     assert rows.loc[106, "mean"] == pytest.approx(asked["mean"].mean())
@@ -241,7 +241,7 @@ def test_noise_scale_shows_both_and_what_the_published_one_spends(context):
 
 @pytest.mark.thorough
 def test_figures_leave_the_published_scale_out(context):
-    assert set(final_errors(context, "fig3")["noise_scale"]) == {"laplace"}
+    assert set(final_errors(rows_of(context, "fig3"))["noise_scale"]) == {"laplace"}
     figure = artefact(context, "fig3")
     assert set(figure.data["m"]) == {100_000}
     assert "Every curve starts at 29.09" in figure.method
@@ -254,7 +254,7 @@ def test_a_diverged_replicate_is_an_infinite_error(experiment, tmp_path):
     runs = store.runs()
     one = runs[(runs["algorithm"] == "dp-hb") & (runs["T"] == 100)].iloc[0].dropna().to_dict()
     write(store, [one | {"status": "diverged", "excess": None}], [])
-    table = final_errors(Context(experiment, "quick", store), "best_errors")
+    table = final_errors(rows_of(Context(experiment, "quick", store), "best_errors"))
     assert np.isinf(table.loc[table["algorithm"] == "dp-hb", "mean"]).sum() == 1
 
 

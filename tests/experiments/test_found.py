@@ -20,7 +20,7 @@ from tests.declared import artefact, claim
 @artefact("table1", "Table 1: excess loss")
 def table1(context):
     rows = context.rows("table1")
-    return Table(rows[["seed", "excess"]].astype(str), "Two seeds.")
+    return Table(rows[["seed", "excess"]].astype(str), caption="Two seeds.")
 
 @claim("small", "The excess loss is below ten.", place="Table 1", shows="table1")
 def small(context):

@@ -28,13 +28,13 @@ def drawn(context):
     figure, axis = plt.subplots(figsize=(9, 4), layout="constrained")
     axis.plot([1, 2, 3], [3, 1, 2], label="<ours> & theirs")
     axis.legend()
-    return Figure(figure, pd.DataFrame({"x": [1, 2, 3], "y": [3, 1, 2]}), "Mean of 3 seeds. δ < n⁻² & more.", ["a1a"])
+    return Figure(figure, pd.DataFrame({"x": [1, 2, 3], "y": [3, 1, 2]}), ["a1a"], "Mean of 3 seeds. δ < n⁻² & more.")
 
 
 @artefact("tabled", "Table 1: wide")
 def tabled(context):
     wide = {f"a column of number {i}": ["0.123 ± 0.004 (T = 1000)", "–"] for i in range(12)}
-    return Table(pd.DataFrame({"name": ["<b>", "R&D"], **wide}), "Twelve columns.")
+    return Table(pd.DataFrame({"name": ["<b>", "R&D"], **wide}), caption="Twelve columns.")
 
 
 @claim("1", "x < y at ε = 1")

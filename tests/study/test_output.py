@@ -43,7 +43,7 @@ def drawn(tmp_path):
         with figure_style() as plt:
             figure, axis = plt.subplots()
             axis.plot([1, 2], [3, 4], label="ε")
-            Figure(figure, pd.DataFrame({"x": [1.5]}), "Caption.", ["a1a: run it"]).save(tmp_path / name, "Title")
+            Figure(figure, pd.DataFrame({"x": [1.5]}), ["a1a: run it"], "Caption.").save(tmp_path / name, "Title")
         return {path.suffix: path for path in tmp_path.glob(f"{name}.*")}
 
     return draw
@@ -69,7 +69,7 @@ def test_a_cell_of_lines_is_one_cell():
 
 
 def test_a_table_comes_in_every_format(tmp_path):
-    Table(pd.DataFrame({"a": ["1"]}), "Caption.", pd.DataFrame({"b": [np.pi]})).save(tmp_path / "t", "Title")
+    Table(pd.DataFrame({"a": ["1"]}), pd.DataFrame({"b": [np.pi]})).save(tmp_path / "t", "Title")
     assert (tmp_path / "t.csv").read_text() == "b\n3.1415927\n"
     assert (tmp_path / "t.md").read_text().startswith("# Title\n\n| a")
     assert "\\toprule" in (tmp_path / "t.tex").read_text()
@@ -78,15 +78,15 @@ def test_a_table_comes_in_every_format(tmp_path):
 def test_what_a_table_says_is_made_of_the_data_it_saves():
     records = [{"n": 3, "failed": 1, "T": 9}, {"n": 12345, "failed": 0, "T": 9}]
     columns = {"rows": "{n:,}", "failed": "{failed} of {T}", "all": lambda one: "no" if one["failed"] else "yes"}
-    table = Table.of(records, columns, "caption", ["a gap"], unsaved=["T"], method="how")
+    table = Table.of(records, columns, ["a gap"], unsaved=["T"])
     assert table.frame.to_dict("list") == {
         "rows": ["3", "12,345"],
         "failed": ["1 of 9", "0 of 9"],
         "all": ["no", "yes"],
     }
     assert table.data.to_dict("list") == {"n": [3, 12345], "failed": [1, 0]}
-    assert (table.caption, table.gaps, table.method) == ("caption", ["a gap"], "how")
-    assert list(Table.of([], columns, "", unsaved=["T"]).frame) == ["rows", "failed", "all"]
+    assert table.gaps == ["a gap"]
+    assert list(Table.of([], columns, unsaved=["T"]).frame) == ["rows", "failed", "all"]
 
 
 def test_looks_are_told_apart():
@@ -120,7 +120,7 @@ def test_logarithmic_ticks_have_one_style(tmp_path, high, labels):
             each.plot([1, 2], [0.03, high])
             each.set_yscale("log")
         own.set_yticks([0.3], labels=["mine"])
-        Figure(figure, pd.DataFrame({"x": [1]}), "A caption.").save(tmp_path / "one", "One")
+        Figure(figure, pd.DataFrame({"x": [1]})).save(tmp_path / "one", "One")
         shown = {tick.get_text() for tick in axis.get_yticklabels()}
         assert labels <= shown
         assert {tick.get_text() for tick in axis.get_yticklabels(minor=True)} <= {""}

@@ -33,7 +33,7 @@ def test_a_panel_without_rows_is_a_gap_and_the_others_are_drawn():
             if not page.empty(axis, line if name != "b" else line[:0], name, name):
                 curve(axis, line, "x", look("dp-gd"))
         page.label("x", "y", scale="log")
-        figure = page.figure("caption", line)
+        figure = page.figure(line)
         shown = list(page.axes.flat)
         assert figure.gaps == ["b: dpbench run fig"]
         assert [axis.get_title() for axis in shown] == ["A", "B", "C", ""]

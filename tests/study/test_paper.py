@@ -88,7 +88,7 @@ def test_words_of_an_artefact_are_filled_with_values_phrases_and_parameters(pack
 
     @made.artefact("losses2", section="losses", number=2)
     def losses(context, number):
-        return Table(pd.DataFrame({"a": [number]}), ""), {"seeds": "3", "who": "DP-GD", "found": context}
+        return Table(pd.DataFrame({"a": [number]})), {"seeds": "3", "who": "DP-GD", "found": context}
 
     one = the(losses, Artefact)
     assert (one.name, one.title) == ("losses2", "Table 2: losses")
@@ -135,7 +135,7 @@ def test_what_is_missing_in_the_words_or_the_values_is_named(package):
     made = package()
     with pytest.raises(ValueError, match="no section 'fig9'; add a line: ## fig9: TITLE"):
         made.artefact("fig9")
-    one = the(made.artefact("losses", number=1)(lambda context, number: (Table(pd.DataFrame(), ""), {})), Artefact)
+    one = the(made.artefact("losses", number=1)(lambda context, number: (Table(pd.DataFrame()), {})), Artefact)
     with pytest.raises(ValueError, match=r"Method 'Under \{privacy\}, \{seeds\}.* names 'seeds', which its function"):
         one.render(CONTEXT)
     for text, told in (

@@ -15,7 +15,7 @@ import pandas as pd
 from dpbench.algorithms.momentum import AS_PUBLISHED
 from dpbench.experiments.accelerated import formulas
 from dpbench.privacy.accounting.pure import amplified, base_epsilon
-from dpbench.study import printed
+from dpbench.study import printed, tuning
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
 from dpbench.study.experiment import PLANTED, Experiment
@@ -34,7 +34,6 @@ GD, HB, NAG, MASG, NAG_OPT, MASG_OPT = ALGORITHMS = (
 PLAIN = {NAG_OPT: NAG, MASG_OPT: MASG}
 N, TS, CS = 100_000, (100, 200, 500, 1000), (0.1, 1.0)
 BATCHES = FULL, SMALL = "m = n", "m = 1,000"
-BATCH = {float(N): FULL, 1000.0: SMALL}
 ABOUT_EQUAL = 1.5  # ratio of two errors that a reader of log-scale curves calls about equal
 SWITCHES = (
     Switch("noise", ("noise_scale", AS_PUBLISHED),
@@ -53,14 +52,14 @@ def rows_of(context: Context, artefact: str) -> pd.DataFrame:
     return PAPER.rows(context, artefact, T="T_asked", m="m", c="c", noise_scale="noise_scale")
 
 
-def final_errors(context: Context, artefact: str, *, pooled: bool = False) -> pd.DataFrame:
+def final_errors(runs: pd.DataFrame, *, pooled: bool = False) -> pd.DataFrame:
     """Mean final F(x_T) - F* over seeds, its standard error and the ε spent, per algorithm, m, c, T and noise.
 
     pooled: per T that was run, since an -opt method that chooses one T' for several T is one method.
     """
     one, other = ("T", "T_asked") if pooled else ("T_asked", "T")
     by = [*CELL, one, "noise_scale"]
-    table = means(rows_of(context, artefact), by, least=(other, "min"), epsilon_planned=("epsilon_planned", "max"))
+    table = means(runs, by, least=(other, "min"), epsilon_planned=("epsilon_planned", "max"))
     table = table.rename(columns={"least": other})
     return table[[*by, other, "mean", "seeds", "epsilon_planned", "se"]]
 
@@ -101,7 +100,7 @@ def fig1(context: Context) -> WithWords:
         page.axes[:, 0], ("rate ρ", *(f"log bound, $c_w = 10^{{{k}}}$" for k in (-4, -2))), strict=True
     ):
         axis.set_ylabel(label)
-    return page.figure("", pd.DataFrame(data), legend=4), {}
+    return page.figure(pd.DataFrame(data), legend=4), {}
 
 
 @PAPER.artefact("fig2")
@@ -118,7 +117,7 @@ def fig2(context: Context) -> WithWords:
                       va="center", color=colour)  # fmt: skip
         data += [{"K": K, "t": a, "b_t n epsilon / S1": b} for a, b in zip(t, values, strict=True)]
     axis.set(yscale="log", xlim=(-5, 800), xlabel="t", ylabel="$b_t\\,n\\varepsilon/S_1$")
-    return page.figure("", pd.DataFrame(data)), {}
+    return page.figure(pd.DataFrame(data)), {}
 
 
 @PAPER.artefact("fig3", name="fig3")
@@ -152,14 +151,14 @@ def error_curves(context: Context, name: str) -> WithWords:
         axis.set_ylabel(f"c = {c:g}\nF($x_t$) − F*")
     # All start at one w, so one number says it for every curve.
     start = f"Every curve starts at {select(table, iteration=0)['mean'].mean():.2f}. " if len(table) else ""
-    figure = page.figure("", table.drop(columns=["noise_scale"]), legend=4)
+    figure = page.figure(table.drop(columns=["noise_scale"]), legend=4)
     return figure, {"seeds": span(table["seeds"]), "start": start}
 
 
 @PAPER.artefact("noise_scale")
 def noise_scale(context: Context) -> WithWords:
     """Both noise scales in one panel: why our noise floors are above the published ones."""
-    table, final = mean_traces(context, "noise_scale"), final_errors(context, "noise_scale")
+    table, final = mean_traces(context, "noise_scale"), final_errors(rows_of(context, "noise_scale"))
     ends = final.pivot_table(index="algorithm", columns="noise_scale", values="mean")
     both = [name for name in ALGORITHMS if name in ends.dropna().index] if ends.shape[1] == 2 else []
     strokes = [
@@ -176,7 +175,7 @@ def noise_scale(context: Context) -> WithWords:
         axis.set(yscale="log", xlabel="t", ylabel="F($x_t$) − F*")
     ratios = {look(name).label: ends[AS_PUBLISHED][name] / ends["laplace"][name] for name in both}
     spent = select(final, noise_scale=AS_PUBLISHED)["epsilon_planned"]
-    return page.figure("", table, legend=4), {
+    return page.figure(table, legend=4), {
         "found": bool(ratios), "seeds": span(table["seeds"]),
         "T": "–" if final.empty else f"{final['T_asked'].iloc[0]:.0f}",
         "real": f"spends ε = {spent.max():.3f} instead of 1" if len(spent) else "spends more than its ε",
@@ -191,10 +190,11 @@ def noise_scale(context: Context) -> WithWords:
 @PAPER.artefact("best_errors")
 def best_errors(context: Context) -> WithWords:
     """The lowest mean final error over T per (algorithm, m, c)."""
-    table = final_errors(context, "best_errors", pooled=True)
-    best = table.loc[table.groupby(CELL, sort=False)["mean"].idxmin()]
+    runs = rows_of(context, "best_errors")
+    chosen = final_errors(tuning.chosen(runs, CELL, ["T", "noise_scale"]), pooled=True)
+    best = runs[CELL].drop_duplicates().merge(chosen, on=CELL)
     across = {f"{_batch(m)}, c = {c:g}": {"m": m, "c": c}
-              for m in sorted(set(table["m"]), reverse=True) for c in sorted(set(table["c"]))}  # fmt: skip
+              for m in sorted(set(runs["m"]), reverse=True) for c in sorted(set(runs["c"]))}  # fmt: skip
     made = Table.crossed(
         best, [{"algorithm": name} for name in ALGORITHMS], {"algorithm": _label}, across,
         lambda one: f"{End(one['mean'], one['se'], 0, one)} (T = {one['T']:.0f})",
@@ -316,7 +316,7 @@ class Errors:
         words = "no rows of {algorithm} at {batch}, c = {c:g}, T = {T_asked}"
         parts = {FULL: "fig3", SMALL: "fig4"}
         self._at, self._run = (
-            {batch: Ends(final_errors(context, name, pooled=pooled).assign(batch=batch), name, words)
+            {batch: Ends(final_errors(rows_of(context, name), pooled=pooled).assign(batch=batch), name, words)
              for batch, name in parts.items()}
             for pooled in (False, True)
         )  # fmt: skip

@@ -70,7 +70,7 @@ def fig2(context: Context) -> WithWords:
         data += [{"problem": problem, "from": a, "to": b, "coordinates": int(c), "alpha": alpha}
                  for a, b, c in zip(edges, edges[1:], counts, strict=False)]  # fmt: skip
     page.label("$|w^*_j|$", "coordinates")
-    return page.figure("", pd.DataFrame(data)), {"trust": trust(context)}
+    return page.figure(pd.DataFrame(data)), {"trust": trust(context)}
 
 
 @PAPER.artefact("published_settings")
@@ -101,7 +101,7 @@ def published_settings(context: Context) -> WithWords:
             axis.set_yticklabels([])
     for axis in page.axes[-1]:
         axis.set_xlabel("(f − f*) / f*")
-    figure = page.figure("", plain(table), legend=4)
+    figure = page.figure(plain(table), legend=4)
     figure.gaps = gaps(context, "published_settings", table, PROBLEMS, AS_PUBLISHED)
     within = cells_within(table)
     return figure, {
@@ -139,7 +139,7 @@ def error_curves(
         _ordinate(axis, panel, start)
         _ends(axis, [(LOOKS[method], line[x].iloc[-1], line["mean"].iloc[-1]) for method, line in lines])
     page.label("seconds" if x == "seconds" else "passes over the data", "(f − f*) / f*")
-    figure = page.figure("", table, legend=4)
+    figure = page.figure(table, legend=4)
     figure.gaps = gaps(context, name, runs, names, methods)
     first = None if x == "seconds" or table.empty else _lowest(table)
     who, count, panels = first or ("", 0, 0)

@@ -73,7 +73,7 @@ def table1(context: Context) -> WithWords:
     missing += [
         f"{name}: {other} stands in; dpbench fetch {name}" for name, other in STAND_INS.items() if other in names
     ]
-    return Table(pd.DataFrame(rows, columns=header), "", pd.DataFrame(data), missing), {}
+    return Table(pd.DataFrame(rows, columns=header), pd.DataFrame(data), missing), {}
 
 
 @PAPER.artefact("table2")
@@ -91,7 +91,7 @@ def table2(context: Context) -> WithWords:
             rows.append([*row, _values(whole, name), _values(thin, name)])
     jobs = [job for job in context.jobs("table2") if job.sweep]
     header = ["algorithm", "parameter", "paper", "here", "here, dorothea"]
-    return Table(pd.DataFrame(rows, columns=header), ""), {
+    return Table(pd.DataFrame(rows, columns=header)), {
         "profile": context.profile, "seeds": context.blocks("table2")[0].seeds,
         "done": sum(job.run_count for job in jobs if job.key in keys), "all": sum(job.run_count for job in jobs),
     }  # fmt: skip
@@ -128,7 +128,7 @@ def table3(context: Context) -> WithWords:
         rows.append([*names, f"{correct} / {wrong} ({relative:g})", _support(theirs), _support(tuned), *rest])
     header = ["algorithm", "problem", "‖w*‖₀", "paper", "at the paper's setting", "tuned", "relative error",
               "iterations"]  # fmt: skip
-    made = Table(pd.DataFrame(rows, columns=header), "", plain(table), missing)
+    made = Table(pd.DataFrame(rows, columns=header), plain(table), missing)
     return made, {"seeds": span(table["seeds"]), "trust": trust(context, L1)}
 
 
@@ -152,7 +152,7 @@ def table4(context: Context) -> WithWords:
         rows.append([*names, str(theirs or "–"), *ours, str(tuned or "–")])
     header = ["algorithm", "problem", "passes, paper", "clip, paper", "step, paper", "error there", "passes", "clip",
               "step", "error"]  # fmt: skip
-    made = Table(pd.DataFrame(rows, columns=header), "", plain(table), missing)
+    made = Table(pd.DataFrame(rows, columns=header), plain(table), missing)
     return made, {"seeds": span(table["seeds"]), "trust": trust(context)}
 
 
@@ -173,7 +173,7 @@ def published_selection(context: Context) -> WithWords:
     missing = [] if lines else [context.gap("published_selection", "published selection")]
     frame = pd.DataFrame(lines, columns=["rows at n of", "δ", "T", "ε spent, proven", "ε spent, published"])
     values = {"published": table[True].max(), "proven": table[False].max()} if lines else {}
-    return Table(frame, "", table.rename(columns=str), missing), values | {"found": bool(lines)}
+    return Table(frame, table.rename(columns=str), missing), values | {"found": bool(lines)}
 
 
 @PAPER.artefact("rules")
@@ -192,4 +192,4 @@ def rules(context: Context) -> WithWords:
         "seeds": "{seeds}",
         "iterations": "{T:g}",
     }
-    return Table.of(data, columns, "", gaps(context, "rules", runs, L1, tuple(methods))), {}
+    return Table.of(data, columns, gaps(context, "rules", runs, L1, tuple(methods))), {}

@@ -46,7 +46,7 @@ def heat(context: Context, epsilon: float) -> WithWords:
     axis.grid(False)
     axis.tick_params(length=0)
     gaps = [] if len(order) else [context.gap(f"heat_{_level(epsilon)}", "every cell")]
-    return Figure(figure, table, "", gaps), {}
+    return Figure(figure, table, gaps), {}
 
 
 def _level(epsilon: float) -> str:
@@ -78,7 +78,7 @@ def cost(context: Context) -> WithWords:
     ]
     gaps = [] if len(table) else [context.gap("cost", "every point")]
     gaps += [context.gap("cost", f"the seconds of {', '.join(untimed)}")] if len(table) and untimed else []
-    return Figure(figure, table, "", gaps), {}
+    return Figure(figure, table, gaps), {}
 
 
 def priced(ranked: Board) -> pd.DataFrame:

@@ -38,7 +38,7 @@ def _table(
 ) -> Table:
     """The table of these lines; without any, its gap is every row."""
     frame = pd.DataFrame(lines, columns=columns)
-    return Table(frame, "", data, [] if len(frame) else [context.gap(name, "every row")])
+    return Table(frame, data, [] if len(frame) else [context.gap(name, "every row")])
 
 
 def _families(least: int, most: int) -> str:
@@ -192,7 +192,7 @@ def problems(context: Context) -> WithWords:
         lines.append([problem, f"{n:,}", f"{d:,}", tracks.kind(problem), family, null, str(max(count, 0))])
     header = ["problem", "n", "d", "kind", "family", "excess loss of w = 0", "methods"]
     left_out = "; ".join(f"{look(name).label}: {why}" for name, why in tracks.excluded().items())
-    return Table(pd.DataFrame(lines, columns=header), ""), {"left_out": left_out}
+    return Table(pd.DataFrame(lines, columns=header)), {"left_out": left_out}
 
 
 @PAPER.artefact("fits")
@@ -208,7 +208,7 @@ def fits(context: Context) -> WithWords:
     for (name, why), on in where.items():
         names.setdefault(("all" if len(on) == len(asked) else ", ".join(on), why), []).append(look(name).label)
     rows = [[on, "; ".join(labels), why] for (on, why), labels in names.items()]
-    return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"]), ""), {}
+    return Table(pd.DataFrame(rows, columns=["not on", "methods", "why"])), {}
 
 
 @PAPER.artefact("submitted")
@@ -226,7 +226,7 @@ def submitted(context: Context) -> WithWords:
              checked["archive_sha256"][:16]]
         )  # fmt: skip
     header = ["method", "how it was run", "rows", "planned ε", "author", "licence", "code", "dpbench", "archive"]
-    return Table(pd.DataFrame(lines, columns=header), ""), {"none": "" if lines else " None so far."}
+    return Table(pd.DataFrame(lines, columns=header)), {"none": "" if lines else " None so far."}
 
 
 def unscored(ranked: Board) -> str:

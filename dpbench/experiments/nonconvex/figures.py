@@ -71,7 +71,7 @@ def endings(context: Context) -> WithWords:
     axis.plot([], [], color=GREY, lw=1.6, ls="--", label="published setting, ours (not private)")
     axis.plot([], [], "o", color=GREY, label="a seed, terminated")
     axis.plot([], [], "x", color=GREY, label="a seed, ×")
-    return page.figure("", joined(drawn), legend=5), {"cap": most_iterations(context, "endings"), "top": TOP}
+    return page.figure(joined(drawn), legend=5), {"cap": most_iterations(context, "endings"), "top": TOP}
 
 
 def of(target: LossTable) -> str:

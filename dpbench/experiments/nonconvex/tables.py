@@ -64,7 +64,7 @@ def loss(context: Context, target: LossTable) -> WithWords:
               "terminated", "iterations", "Hessians", "T"]  # fmt: skip
     beside = theirs[["loss", "loss_std", "iterations", "hessian_evaluations", "terminated", "crashed"]]
     missing = gaps(context, target, ours, theirs)
-    return Table(pd.DataFrame(rows, columns=header), "", ours.join(beside.add_prefix("published_")), missing), {
+    return Table(pd.DataFrame(rows, columns=header), ours.join(beside.add_prefix("published_")), missing), {
         "cells": f" {exact} of {len(mine)} cells are exact." if exact else "", "exact": exact, "known": len(mine),
         "came": f": {exact} of {len(mine)} values come out to the last digit" if exact else match,
         "rule": PAPER.phrases["stream" if "logistic" in target.problem else "keyed"],
@@ -89,7 +89,7 @@ def hessians(context: Context, target: LossTable) -> WithWords:
     ]
     header = ["method", "ε", "paper", "published setting", "honest", "iterations"]
     missing = gaps(context, target, ours, theirs)
-    return Table(pd.DataFrame(rows, columns=header), "", ours, missing), {
+    return Table(pd.DataFrame(rows, columns=header), ours, missing), {
         "seeds": span(ours["seeds"]), "setting": setting(target), "cap": most_iterations(context, target.artefact),
     }  # fmt: skip
 
@@ -131,7 +131,7 @@ def misprints(context: Context) -> WithWords:
         for t in TARGETS[:4]
         if runs[t.table].empty and published_blocks(context, t)
     ]
-    return Table(pd.DataFrame(rows), "", None, missing), {}
+    return Table(pd.DataFrame(rows), None, missing), {}
 
 
 def paired(ours: pd.DataFrame, theirs: pd.DataFrame) -> Iterator[tuple[list[str], Ours, Beside, Ours]]:

@@ -68,7 +68,7 @@ def on_the_way(context: Context, name: str, x: str) -> WithWords:
         "se",
         "seeds",
     ]
-    return page.figure("", curves.reindex(columns=shown), legend=2 if x == "seconds" else 3), {
+    return page.figure(curves.reindex(columns=shown), legend=2 if x == "seconds" else 3), {
         "seeds": span(curves["seeds"]), "repeats": repeats, "guessed": told,
         "processors": processors(context, name)}  # fmt: skip
 
@@ -152,7 +152,7 @@ def fig1(context: Context) -> WithWords:
              for name in PAPERS if name in ends]  # fmt: skip
     order = sorted(PAPERS, key=lambda name: ends[name].mean) if set(PAPERS) <= ends.keys() else []
     lowest = [f"{look(name).label} ({ends[name].mean:.3g})" for name in order]
-    return page.figure("", curves.drop(columns=["sd"], errors="ignore"), legend=2), {
+    return page.figure(curves.drop(columns=["sd"], errors="ignore"), legend=2), {
         "seeds": span(curves["seeds"]),
         "clock": clock,
         "processors": processors(context, "fig1"),
@@ -217,7 +217,7 @@ def equal_loss(context: Context) -> WithWords:
         "own losses: iterations": lambda one: f"{one['own_T'] / one['dp_newton_T']:.3g}×",
         "paper, own losses": "{published_ratio:.2f}×",
     }  # fmt: skip
-    made = Table.of(data, columns, "", [] if data else [context.gap("table1", "Table 1")], unsaved=["ratio"])
+    made = Table.of(data, columns, [] if data else [context.gap("table1", "Table 1")], unsaved=["ratio"])
     worth = [one for one in data if (one["problem"], one["epsilon"]) == (PROBLEM, 1.0) and one["ratio"] == one["ratio"]]
     return made, {
         "theirs": theirs,

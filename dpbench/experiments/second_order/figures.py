@@ -73,7 +73,7 @@ def privacy_utility(context: Context, name: str) -> WithWords:
         relations += " (AOP: replace-one, so its ε asks for more)"
     unprivate = [look(a).label for a in algorithms if not look(a).private]
     finding = _lowest(table)
-    return page.figure("", table.drop(columns=["settings"])), {
+    return page.figure(table.drop(columns=["settings"])), {
         "seeds": span(table["seeds"]),
         "relations": relations,
         "unprivate": f" Not private: {', '.join(unprivate)} (its step size looks at the data)." if unprivate else "",
@@ -130,7 +130,7 @@ def c5(context: Context) -> WithWords:
     page.label("ε", "excess loss", scale="log")
     first = mostly_lowest(table, ["problem", "epsilon"], who="step")
     rate = f"{first[0]:g} in {first[1]} of {first[2]} cells (data set, ε)" if first else ""
-    return page.figure("", table.drop(columns=["settings"]), legend=5), {
+    return page.figure(table.drop(columns=["settings"]), legend=5), {
         "seeds": span(table["seeds"]),
         "longest": longest,
         "found": bool(rate),
@@ -159,7 +159,7 @@ def fig5(context: Context) -> WithWords:
     axis.annotate(f"x₀ = {x0:g}", (x0, np.logaddexp(0, x0)), xytext=(6, -12), textcoords="offset points")
     axis.set(ylim=(-3, 14), xlabel="x", ylabel="value")
     legend_below(figure, [axis], columns=2)
-    return Figure(figure, pd.DataFrame({"x": x} | curves), ""), {"x0": x0}
+    return Figure(figure, pd.DataFrame({"x": x} | curves)), {"x0": x0}
 
 
 def logistic_approximations(x: Any, x0: float) -> dict[str, np.ndarray]:

@@ -192,7 +192,7 @@ def run_time_ratios(context: Context, name: str) -> WithWords:
             rows.append([title, line, *lines[line], *(beside.get(line) or ["", ""])])
     header = ["data set", "", *[f"ε = {e:g}" for e in epsilons], "min s", "max s"]
     ratio = select(table, rule=PUBLISHED.name)["ratio"].dropna()
-    return Table(pd.DataFrame(rows, columns=header), "", table, gaps), {
+    return Table(pd.DataFrame(rows, columns=header), table, gaps), {
         "cap": CAP, "longer_cap": LONGER_CAP, "processors": processors(context, name), "found": bool(len(ratio)),
         **({"least": ratio.min(), "most": ratio.max()} if len(ratio) else {}),
     }  # fmt: skip
@@ -257,7 +257,7 @@ def shapes(context: Context) -> WithWords:
         "inside": lambda one: "–" if np.isnan(one["quotient"]) else "yes" if one["inside"] else "no",
         "others' values inside": lambda one: f"{one['others']} of {others}",
     }
-    return Table.of([one._asdict() for one in table], columns, "", gaps), {
+    return Table.of([one._asdict() for one in table], columns, gaps), {
         "known": len(known),
         "inside": sum(one.inside for one in known),
         "telling": sum(one.inside and not one.others for one in known),

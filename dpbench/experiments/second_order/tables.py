@@ -50,7 +50,7 @@ def table2(context: Context) -> WithWords:
         for name, (letter, words) in PARAMETERS.items()
     ]
     rows.append(["T", "iterations", "tuned", ", ".join(f"{T:g}" for T in ours["T"]) or "–"])
-    return Table(pd.DataFrame(rows, columns=["parameter", "meaning", "paper", "here"]), ""), {}
+    return Table(pd.DataFrame(rows, columns=["parameter", "meaning", "paper", "here"])), {}
 
 
 def hyperparameters(context: Context) -> tuple[dict[str, list[float]], dict[str, list[float]]]:
@@ -76,7 +76,7 @@ def table3(context: Context) -> WithWords:
         if not at_hand:
             gaps.append(f"{problem}: dpbench fetch {problem}")
     header = ["data set", "paper", "here", "fetched"]
-    return Table(pd.DataFrame(rows, columns=header), "", gaps=gaps), {}
+    return Table(pd.DataFrame(rows, columns=header), gaps=gaps), {}
 
 
 @PAPER.artefact("c7")
@@ -100,7 +100,7 @@ def c7(context: Context) -> WithWords:
         "whole process": "{process}",
         "paper": "{paper}",
     }
-    shown = Table.of(data, columns, "", gaps, unsaved=("extra", "process", "paper"))  # told beside the numbers
+    shown = Table.of(data, columns, gaps, unsaved=("extra", "process", "paper"))  # told beside the numbers
     peaks = pd.DataFrame(data).pivot(index="problem", columns="modification", values="extra_mib")
     ratio = (peaks["clip"] / peaks["add"]).dropna()
     ends = " to ".join(dict.fromkeys(f"{end:.2g}" for end in (ratio.min(), ratio.max())))

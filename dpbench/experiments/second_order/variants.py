@@ -82,7 +82,7 @@ def reset(context: Context) -> WithWords:
         "largest": "{largest:.3g}",
         "seeds": "{seeds}",
     }
-    return Table.of(frames.mappings(table), columns, ""), {}
+    return Table.of(frames.mappings(table), columns), {}
 
 
 AMP_VARIANTS = {  # (fraction, smoothness, rows) → words

@@ -63,7 +63,7 @@ def estimators(context: Context) -> WithWords:
         _log(axis, label, "E‖estimate − mean‖²")
     _bias(page.axes[0, 2], rows)
     draws = f"{rows['set.draws'].max():,.0f} draws at each of {rows['seed'].nunique()} starts. " if len(rows) else ""
-    return page.figure("", joined(tables)), {"draws": draws}
+    return page.figure(joined(tables)), {"draws": draws}
 
 
 def _bias(axis: Axes, rows: pd.DataFrame) -> None:
@@ -113,7 +113,7 @@ def tree_noise(context: Context) -> WithWords:
         T = line["set.T"].to_numpy(float)
         # Anchored at the last T, where the slope that is claimed should hold best.
         right.plot(T, line["measured"].to_numpy()[-1] * (T / T[-1]) ** -2, "--", color=GREY, lw=1, label="∝ T⁻²")
-    return page.figure("", joined(tables), legend=4), _saved(rows)
+    return page.figure(joined(tables), legend=4), _saved(rows)
 
 
 def _saved(rows: pd.DataFrame) -> dict[str, Any]:
@@ -165,7 +165,7 @@ def against_M(context: Context, name: str, value: str, label: str, rate: float |
         ticks = sorted(table["set.M"].unique())
         _ticks(axis, ticks, [f"{M:,.0f}" if np.log10(M) % 1 == 0 else "" for M in ticks])
     drawn = joined([table for table in tables.values() if len(table)])
-    return page.figure("", drawn, legend=4), {"seeds": span(drawn["seeds"]) if len(drawn) else "0"}
+    return page.figure(drawn, legend=4), {"seeds": span(drawn["seeds"]) if len(drawn) else "0"}
 
 
 def _by_M(rows: pd.DataFrame, problem: str, value: str) -> pd.DataFrame:
@@ -198,7 +198,7 @@ def dimension(context: Context) -> WithWords:
         ticks = sorted(table["d"].unique())
         _ticks(axis, ticks, [f"{d}" for d in ticks])
     seeds = span(tables[0]["seeds"]) if tables else "no"
-    return page.figure("", joined(tables), legend=4), {"M": _only_M(rows), "seeds": seeds}
+    return page.figure(joined(tables), legend=4), {"M": _only_M(rows), "seeds": seeds}
 
 
 @PAPER.artefact("fractions")
@@ -231,7 +231,7 @@ def fractions(context: Context) -> WithWords:
         "mean measure": _mean("measured", "se", ".4f"),
         "bound": lambda one: "–" if math.isnan(one["bound"]) else f"{one['bound']:.3g}",
     }
-    return Table.of(data, columns, "", [] if data else [context.gap("fractions", "fractions")]), {}
+    return Table.of(data, columns, [] if data else [context.gap("fractions", "fractions")]), {}
 
 
 @PAPER.artefact("sphere")
@@ -260,7 +260,7 @@ def sphere(context: Context) -> WithWords:
         "F": _mean("F", "F_se", ".5f"),
         "seeds": "{seeds}",
     }
-    return Table.of(data, columns, "", [] if data else [context.gap("sphere", "sphere")]), {}
+    return Table.of(data, columns, [] if data else [context.gap("sphere", "sphere")]), {}
 
 
 @PAPER.artefact("privacy_for_free")
@@ -300,7 +300,7 @@ def privacy_for_free(context: Context) -> WithWords:
         top.set_xticks(list(epsilons), [f"ε = {e:,.2f}" if e < 10 else f"ε = {e:,.0f}" for e in epsilons.values()])
         top.tick_params(labelsize=7.5)
     seeds = f"{tables[0]['seeds'].max()}" if tables else "no"
-    return page.figure("", joined(tables), legend=4), {"M": _only_M(rows), "seeds": seeds}
+    return page.figure(joined(tables), legend=4), {"M": _only_M(rows), "seeds": seeds}
 
 
 @PAPER.artefact("guarantee")
@@ -335,7 +335,7 @@ def guarantee(context: Context) -> WithWords:
         "seeds": "{seeds}",
     }
     gaps = [context.gap("guarantee", problem) for problem in context.problems("guarantee") if panels[problem].empty]
-    return Table.of(data, columns, "", gaps, unsaved=["T"]), {}
+    return Table.of(data, columns, gaps, unsaved=["T"]), {}
 
 
 def _log(axis: Axes, x: str, y: str) -> None:

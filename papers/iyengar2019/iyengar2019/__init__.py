@@ -84,7 +84,7 @@ def accuracy(context: Context):
             axis.axhline(row.mean, color=GREY, lw=1, ls=":", label=BASELINE)
         axis.set_xscale("log")
     page.label("ε", "test accuracy (%)")
-    return page.figure("", table), {}
+    return page.figure(table), {}
 
 
 @PAPER.artefact("table")

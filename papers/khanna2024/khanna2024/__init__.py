@@ -59,7 +59,7 @@ def figure(context: Context):
             curve(axis, line[np.isfinite(line["mean"])], "epsilon", look(name))
         axis.axhline(1, color=GREY, ls=":", lw=1)
     page.label("ε", "excess loss / that of w = 0", scale="log")
-    return page.figure("", table), {}
+    return page.figure(table), {}
 
 
 @PAPER.artefact("best")

@@ -125,7 +125,7 @@ def curves(context: Context):
             axis.axhline(value, color=colour, lw=1, ls=":", label=f"{method}, printed")
         axis.set(xscale="log", yscale="log", ylim=(0.8 * low, 3 * max(low, high)))
     page.label("ε", "mean squared error")
-    return page.figure("", table(context), legend=4), {}
+    return page.figure(table(context), legend=4), {}
 
 
 def won(context: Context, rival: str, epsilon: float) -> tuple[int, int, int]:
@@ -153,7 +153,7 @@ def wins(context: Context):
         for e, by in counts.items()
     ]
     gaps = [] if len(runs(context)) else [context.gap("wins", "every row")]
-    return Table(pd.DataFrame(records, columns=["ε", *RIVALS]), "", pd.DataFrame(records), gaps), {}
+    return Table(pd.DataFrame(records, columns=["ε", *RIVALS]), pd.DataFrame(records), gaps), {}
 
 
 @PAPER.claim("better", rival="ObjPert", title="objective perturbation")

@@ -36,7 +36,7 @@ def table2(context: Context):
     ]
     gaps = [context.gap("table2", title) for name, title in METHODS.items() if name not in best.index]
     columns = {"method": "{method}", "ours (%)": "{ours}", "printed (%)": "{printed}"}
-    return Table.of(records, columns, "", gaps), {}
+    return Table.of(records, columns, gaps), {}
 
 
 @PAPER.claim("gradient")
