@@ -501,7 +501,7 @@ def test_bytes_that_changed_since_are_an_error_that_names_the_member(archived, t
     [
         ({f"code/{i}.py": b"" for i in range(20_000)}, "a directory of .* bytes; at most 1,048,576"),
         ({f"code/{i}.py": bytes(1 << 20) for i in range(9)}, "its members have .* bytes together"),
-        ({"rows.jsonl": b"\n" * 5_000_000}, "5,?000,?000 rows; at most 1,000,000"),
+        ({"rows.jsonl": b"\n" * 5_000_000}, "5,?000,?000 lines; at most 1,000,000"),
         ({"rows.jsonl": b"[" + b"0," * 1_000_000 + b"0]\n\n\n"}, "line 1: more than 1,048,576 bytes"),
     ],
 )
