@@ -914,6 +914,13 @@ SERVING = [
     ),
     Mutant(
         SERVER,
+        "if not self.problem.steady or self.problem.l1:",
+        "if False:",
+        ATTACK + "a_minimiser_that_takes_time_by_the_data",
+        "a solver's time tells of the rows",
+    ),
+    Mutant(
+        SERVER,
         "if len(self.rounds) >= OPEN:",
         "if False:",
         REFUSED + "[many correlated noises]",

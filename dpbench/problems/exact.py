@@ -60,7 +60,24 @@ OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from
 Whole = np.ndarray  # of int64
 
 
-class ExactSums(Problem):
+class MeansOfSums:
+    """Means over rows by the sums of a class, which only a release turns into numbers."""
+
+    def data_gradient(self: Any, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
+        """See `EmpiricalRisk`."""
+        return self.gradient_sum(W, rows) / (self.n if rows is None else len(rows))
+
+    def gradient(self: Any, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
+        """See `EmpiricalRisk`: the regularisers' part is public, and added behind the noise."""
+        W = self.batch(W)
+        return self.data_gradient(W, rows) + sum((r.gradient(W) for r in self.smooth_regularisers), np.zeros_like(W))
+
+    def data_hessian(self: Any, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
+        """See `EmpiricalRisk`; second derivatives on a grid of 2⁻⁸ of their own bound."""
+        return self.hessian_sum(self.batch(W), rows, curvature) / (self.n if rows is None else len(rows))
+
+
+class ExactSums(MeansOfSums, Problem):
     """What is exact of a `Problem` on rows that `on_grid` made: its sums over the rows are `Sum`s.
 
     What else an algorithm may ask of the rows is as of `Problem`; the release of it is refused.
@@ -122,15 +139,6 @@ class ExactSums(Problem):
         # Losses are clipped to one sign, so another row in a row's place moves the sum no further than its absence.
         return Sum(total, 2.0**-WEIGHT_BITS, RowSensitivity(most**2, most**2, most)) / self.n
 
-    def data_gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
-        """See `EmpiricalRisk`."""
-        return self.gradient_sum(W, rows) / (self.n if rows is None else len(rows))
-
-    def gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
-        """See `EmpiricalRisk`: the regularisers' part is public, and added behind the noise."""
-        W = self.batch(W)
-        return self.data_gradient(W, rows) + sum((r.gradient(W) for r in self.smooth_regularisers), np.zeros_like(W))
-
     def label_moments(self, bound: float) -> Any:
         """See `EmpiricalRisk`."""
         return self._weighted(_labels, np.zeros((1, self.d)), bound)
@@ -140,10 +148,6 @@ class ExactSums(Problem):
         moved = outer(self._square, 1)
         total = self._whole((1, self.d, self.d), gram_sum, self._square, None, None, None, ROW_BITS)
         return Gram(total, 2.0 ** (-2 * ROW_BITS), moved) / self.n
-
-    def data_hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
-        """See `EmpiricalRisk`; second derivatives on a grid of 2⁻⁸ of their own bound."""
-        return self.hessian_sum(self.batch(W), rows, curvature) / (self.n if rows is None else len(rows))
 
     def hessian_sum(self, w: np.ndarray, rows: np.ndarray | None = None, curvature: str = "hess") -> Any:
         """See `EmpiricalRisk`."""

@@ -24,16 +24,16 @@ from dpbench.algorithms.rules import public_settings
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact.sampling import Draws, SeededBits
-from dpbench.privacy.exact.sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, one_replicate
+from dpbench.privacy.exact.sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum
 from dpbench.privacy.ledger import Relation, at_rho
 from dpbench.privacy.mechanisms import Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars
 from dpbench.privacy.plain import plain
 from dpbench.privacy.sampling import SinglePass
+from dpbench.problems.exact import MeansOfSums
 from dpbench.problems.regularisers import Declaration
 from dpbench.serving import sandbox, wire
 
-UNREAD = "a sum over the rows may not be read before noise is added: the rows are not in this process"
 STEP = 2.0 ** -(ROW_BITS + WEIGHT_BITS)  # of the integers of a gradient
 NOT_SERVED = "works on the rows themselves, which are not in this process; run it as trusted code"
 
@@ -53,59 +53,41 @@ class MechanismClient:
         return reply.value.array if isinstance(reply.value, wire.SentArray) else reply.value
 
 
-class SumHandle:
+def _unread() -> NoReturn:
+    raise PrivacyError("a sum over the rows may not be read before noise is added: the rows are not in this process")
+
+
+class SumHandle(Sum):
     """unit · a sum over the rows + offset, none of which is here but the recipe, the unit and the offset."""
 
-    # NumPy then leaves `array * handle` to __rmul__, instead of taking the handle for an object array.
-    __array_ufunc__ = None
+    def __init__(self, recipe: Any, shape: tuple[int, ...], unit: float = 1.0, offset: Any = 0.0) -> None:
+        super().__init__(Deferred(shape, _unread), unit, RowSensitivity(0, 0), offset)  # a distance is the server's
+        self.recipe = recipe
 
-    def __init__(self, recipe: Any, shape: tuple[int, ...], unit: float = 1.0, offset: Any = None) -> None:
-        self.recipe, self.shape, self.unit, self.offset = recipe, shape, unit, offset
+    def like(self, unit: float, offset: Any) -> SumHandle:
+        """See `Sum.like`."""
+        return SumHandle(self.recipe, self.shape, unit, offset)
 
     @property
     def request(self) -> wire.RequestedValue:
         """It as a request has it."""
-        offset = None if self.offset is None else wire.numbers(self.offset)
+        offset = wire.numbers(np.broadcast_to(self.offset, self.shape)) if np.ndim(self.offset) else None
         return wire.RequestedValue(recipe=self.recipe, unit=self.unit, offset=offset)
 
-    def __mul__(self, factor: Any) -> SumHandle:
-        offset = None if self.offset is None else self.offset * float(factor)
-        return SumHandle(self.recipe, self.shape, self.unit * float(factor), offset)
-
-    __rmul__ = __mul__
-
-    def __truediv__(self, divisor: Any) -> SumHandle:
-        offset = None if self.offset is None else self.offset / float(divisor)
-        return SumHandle(self.recipe, self.shape, self.unit / float(divisor), offset)
-
-    def __add__(self, public: Any) -> SumHandle:
-        # The server's sensitivities are each of one sum; those of a total would need a proof of their own.
-        if isinstance(public, SumHandle):
-            raise PrivacyError("two sums over the rows may not be added before noise: their distances are apart")
-        offset = np.asarray(public, dtype=float) + (0.0 if self.offset is None else self.offset)
-        return SumHandle(self.recipe, self.shape, self.unit, np.broadcast_to(offset, self.shape))
-
-    __radd__ = __add__
-
-    def __getitem__(self, place: Any) -> SumHandle:
+    def __getitem__(self, place: Any) -> Any:
         """[:, columns] of a clipped gradient, and [[0], [j]], its entry j."""
         if not isinstance(self.recipe, wire.ClippedGradient) or not isinstance(place, tuple):
-            raise PrivacyError(UNREAD)
+            _unread()
         rows, columns = place
-        offset = None if self.offset is None else np.broadcast_to(self.offset, self.shape)[place]
-        chosen = np.arange(self.shape[1])[columns] if isinstance(rows, slice) else np.ravel(columns)[:1]
-        if isinstance(rows, slice):
-            if len(chosen) == self.shape[1]:
-                return self
-            recipe = msgspec.structs.replace(self.recipe, columns=[int(j) for j in chosen])
-            return SumHandle(recipe, (1, len(chosen)), self.unit, offset)
-        return SumHandle(msgspec.structs.replace(self.recipe, entry=int(chosen[0])), (1,), self.unit, offset)
-
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise PrivacyError(UNREAD)
-
-    def __array_function__(self, function: Any, types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        return one_replicate(function, args, kwargs)
+        offset = np.broadcast_to(self.offset, self.shape)[place] if np.ndim(self.offset) else 0.0
+        chosen = [int(j) for j in np.ravel(np.arange(self.shape[1])[columns])]
+        if not isinstance(rows, slice):
+            recipe, shape = msgspec.structs.replace(self.recipe, entry=chosen[0]), self.shape[:1]
+        elif len(chosen) == self.shape[1]:
+            return self
+        else:
+            recipe, shape = msgspec.structs.replace(self.recipe, columns=chosen), (1, len(chosen))
+        return SumHandle(recipe, shape, self.unit, offset)
 
 
 class Token:
@@ -118,7 +100,7 @@ class Token:
         raise PrivacyError("how many rows were drawn is not known; divide by the sampler's size")
 
 
-class ServedDeclaration(Declaration):
+class ServedDeclaration(MeansOfSums, Declaration):
     """The problem that a served method sees: a declaration, with recipes of its sums."""
 
     _states = 0
@@ -129,56 +111,43 @@ class ServedDeclaration(Declaration):
 
     def _sum(
         self, recipe: type, at: Any, rows: Any = None, shape: tuple[int, ...] = (), unit: float = STEP, **more: Any
-    ) -> SumHandle:
+    ) -> Sum:
         chosen = wire.DrawnRows(token=rows.token) if isinstance(rows, Token) else None
         if chosen is None and rows is not None:
             chosen = wire.ChosenRows(rows=[int(i) for i in np.ravel(rows)])  # type: ignore[assignment]
         given = more | ({} if at is None else {"at": wire.numbers(np.atleast_2d(at))})
         return SumHandle(recipe(**given | ({} if rows is None else {"rows": chosen})), shape or (1, self.d), unit)
 
-    def gradient_sum(self, w: Any, rows: Any = None) -> SumHandle:
+    def gradient_sum(self, w: Any, rows: Any = None) -> Sum:
         """See `EmpiricalRisk`."""
         return self._sum(wire.GradientSum, w, rows)
 
-    def data_gradient(self, W: Any, rows: Any = None) -> SumHandle:
-        """See `EmpiricalRisk`."""
-        return self.gradient_sum(W, rows) / (self.n if rows is None else len(rows))
-
-    def gradient(self, W: Any, rows: Any = None) -> SumHandle:
-        """See `EmpiricalRisk`."""
-        W = self.batch(W)
-        return self.data_gradient(W, rows) + sum((r.gradient(W) for r in self.smooth_regularisers), np.zeros_like(W))
-
-    def hessian_sum(self, w: Any, rows: Any = None, curvature: str = "hess") -> SumHandle:
+    def hessian_sum(self, w: Any, rows: Any = None, curvature: str = "hess") -> Sum:
         """See `EmpiricalRisk`."""
         unit = 2.0 ** (-2 * ROW_BITS) * (self.loss.smoothness * 2.0**-CURVATURE_BITS)
         return self._sum(wire.HessianSum, w, rows, (1, self.d, self.d), unit, curvature=curvature)
 
-    def data_hessian(self, W: Any, curvature: str = "hess", rows: Any = None) -> SumHandle:
-        """See `EmpiricalRisk`."""
-        return self.hessian_sum(W, rows, curvature) / (self.n if rows is None else len(rows))
-
-    def bounded_gradient(self, W: Any, bound: float) -> SumHandle:
+    def bounded_gradient(self, W: Any, bound: float) -> Sum:
         """See `EmpiricalRisk`."""
         return self._sum(wire.BoundedGradient, W, bound=float(bound)) / self.n
 
-    def clipped_value(self, W: Any, clip: float) -> SumHandle:
+    def clipped_value(self, W: Any, clip: float) -> Sum:
         """See `EmpiricalRisk`."""
         return self._sum(wire.ClippedValue, W, shape=(1,), unit=2.0**-WEIGHT_BITS, clip=float(clip)) / self.n
 
-    def label_moments(self, bound: float) -> SumHandle:
+    def label_moments(self, bound: float) -> Sum:
         """See `EmpiricalRisk`."""
         return self._sum(wire.LabelMoments, None, bound=float(bound))
 
-    def second_moment(self) -> SumHandle:
+    def second_moment(self) -> Sum:
         """See `EmpiricalRisk`."""
         return self._sum(wire.SecondMoment, None, shape=(1, self.d, self.d)) / self.n
 
-    def least_eigenvalue(self, gram: SumHandle) -> SumHandle:
+    def least_eigenvalue(self, gram: Any) -> Sum:
         """See `EmpiricalRisk`."""
         return SumHandle(wire.LeastEigenvalue(of=gram.recipe, unit=gram.unit), (1,))
 
-    def clipped_gradient(self, W: Any, clip: Any, *, even: bool = False) -> SumHandle:
+    def clipped_gradient(self, W: Any, clip: Any, *, even: bool = False) -> Sum:
         """See `Problem`."""
         # Own constants of columns are computed from the rows, and nothing of the rows is public here.
         if not even:
@@ -197,7 +166,7 @@ class ServedDeclaration(Declaration):
 
     def approximate_minimiser(
         self, solve: Any, W: Any, b: Any, ridge: float, gamma: float
-    ) -> tuple[SumHandle, np.ndarray, np.ndarray]:
+    ) -> tuple[Sum, np.ndarray, np.ndarray]:
         """See `EmpiricalRisk`; that the solver reaches γ is the server's to see."""
         recipe = wire.PerturbedMinimiser(
             solver=str(solve.__module__).rpartition(".")[2], ridge=float(ridge), tolerance=float(gamma),
@@ -216,7 +185,7 @@ class CoordinateHandle:
         self._token, self._at, self._n = token, at, n
         self._moves: list[tuple[int, float]] = []
 
-    def derivative(self, j: Any, threshold: Any) -> SumHandle:
+    def derivative(self, j: Any, threshold: Any) -> Sum:
         """See `ExactState`."""
         # Sent once: the server keeps the model, so a repeated move would be made twice.
         moves, self._moves = self._moves, []

@@ -217,7 +217,8 @@ class MechanismServer:
         """(a `Sum` or `Ideal` that is computed when it is released, the sampler of its rows or None)."""
         recipe = asked.recipe
         sampler, rows = self._rows(getattr(recipe, "rows", None))
-        summed = self._recipes[type(recipe)](self, recipe, rows)
+        at = self._at(recipe.at) if hasattr(recipe, "at") else None
+        summed = self._recipes[type(recipe)](self, recipe, at, rows)
         offset = 0.0 if asked.offset is None else asked.offset.array
         if np.shape(offset) not in ((), summed.shape):
             raise RefusedRequest("a public part of another shape than the sum")
@@ -248,45 +249,27 @@ class MechanismServer:
             raise RefusedRequest("rows are chosen once each, of those that there are")
         return None, chosen
 
-    def _gradient_sum(self, recipe: wire.GradientSum, rows: Any) -> Any:
-        return self.problem.gradient_sum(self._at(recipe.at), rows)
-
-    def _hessian_sum(self, recipe: wire.HessianSum, rows: Any) -> Any:
-        return self.problem.hessian_sum(self._at(recipe.at), rows, recipe.curvature)
-
-    def _bounded_gradient(self, recipe: wire.BoundedGradient, _: None) -> Any:
-        return self.problem.bounded_gradient(self._at(recipe.at), _within("bound", recipe.bound))
-
-    def _clipped_value(self, recipe: wire.ClippedValue, _: None) -> Any:
-        return self.problem.clipped_value(self._at(recipe.at), _within("threshold", recipe.clip))
-
-    def _label_moments(self, recipe: wire.LabelMoments, _: None) -> Any:
-        return self.problem.label_moments(_within("bound", recipe.bound))
-
-    def _second_moment(self, recipe: wire.SecondMoment, _: None) -> Any:
-        return self.problem.second_moment()
-
-    def _clipped_gradient(self, recipe: wire.ClippedGradient, _: None) -> Any:
+    def _clipped_gradient(self, recipe: wire.ClippedGradient, at: np.ndarray, _: None) -> Any:
         clip = np.array([_within("threshold", recipe.clip)])
-        summed = self.problem.clipped_gradient(self._at(recipe.at), clip, even=True)
+        summed = self.problem.clipped_gradient(at, clip, even=True)
         if recipe.columns is not None:
             summed = summed[:, np.array(_distinct(recipe.columns, self.problem.d))]
         if recipe.entry is None:
             return summed
         return summed[[0], _distinct([recipe.entry], summed.shape[1])]
 
-    def _derivative(self, recipe: wire.CoordinateDerivative, _: None) -> Any:
+    def _derivative(self, recipe: wire.CoordinateDerivative, at: np.ndarray, _: None) -> Any:
         if recipe.state not in self.states:
             if len(self.states) >= OPEN:
                 raise RefusedRequest(f"more than {OPEN} models that are followed")
-            self.states[recipe.state] = self.problem.coordinate_state(self._at(recipe.at))
+            self.states[recipe.state] = self.problem.coordinate_state(at)
         state = self.states[recipe.state]
         for j, change in recipe.moves:
             state.move(*_distinct([j], self.problem.d), np.array([change]))
         bound = np.array([_within("threshold", recipe.bound)])
         return state.derivative(*_distinct([recipe.entry], self.problem.d), bound)
 
-    def _minimiser(self, recipe: wire.PerturbedMinimiser, _: None) -> Any:
+    def _minimiser(self, recipe: wire.PerturbedMinimiser, at: np.ndarray, _: None) -> Any:
         if not self.problem.steady or self.problem.l1:
             raise RefusedRequest(
                 "a minimiser of rows that are not in an array, or with l1, takes time that depends on the data"
@@ -297,20 +280,24 @@ class MechanismServer:
             public = float(np.linalg.norm(b))
         if b is None:
             raise RefusedRequest("no term was drawn")
-        at, tolerance = self._at(recipe.at), _within("tolerance", recipe.tolerance)
+        tolerance = _within("tolerance", recipe.tolerance)
         return self.problem.minimiser(SOLVERS[recipe.solver], at, b, recipe.ridge, tolerance, public)
 
-    def _eigenvalue(self, recipe: wire.LeastEigenvalue, _: None) -> Any:
+    def _eigenvalue(self, recipe: wire.LeastEigenvalue, *_: None) -> Any:
         gram, sampler = self._value(wire.RequestedValue(recipe=recipe.of, unit=recipe.unit))
         if sampler is not None:
             raise RefusedRequest("an eigenvalue is of all rows")
         return self.problem.least_eigenvalue(gram)
 
     _recipes: ClassVar[dict[type, Callable[..., Any]]] = {
-        wire.GradientSum: _gradient_sum, wire.HessianSum: _hessian_sum, wire.BoundedGradient: _bounded_gradient,
-        wire.ClippedValue: _clipped_value, wire.LabelMoments: _label_moments, wire.SecondMoment: _second_moment,
-        wire.ClippedGradient: _clipped_gradient,
-        wire.CoordinateDerivative: _derivative, wire.PerturbedMinimiser: _minimiser, wire.LeastEigenvalue: _eigenvalue,
+        wire.GradientSum: lambda s, r, at, rows: s.problem.gradient_sum(at, rows),
+        wire.HessianSum: lambda s, r, at, rows: s.problem.hessian_sum(at, rows, r.curvature),
+        wire.BoundedGradient: lambda s, r, at, _: s.problem.bounded_gradient(at, _within("bound", r.bound)),
+        wire.ClippedValue: lambda s, r, at, _: s.problem.clipped_value(at, _within("threshold", r.clip)),
+        wire.LabelMoments: lambda s, r, *_: s.problem.label_moments(_within("bound", r.bound)),
+        wire.SecondMoment: lambda s, *_: s.problem.second_moment(),
+        wire.ClippedGradient: _clipped_gradient, wire.CoordinateDerivative: _derivative,
+        wire.PerturbedMinimiser: _minimiser, wire.LeastEigenvalue: _eigenvalue,
     }  # fmt: skip
 
     def _at(self, at: wire.SentArray) -> np.ndarray:
@@ -321,8 +308,6 @@ class MechanismServer:
 
     def _admitted(self, release: ledger.Release) -> ledger.Release:
         """The release, which is in the ledger and not made yet; RefusedRequest where it is beyond plan or budget."""
-        if self.books.exact:
-            raise RefusedRequest("a release without noise")
         if over := self.books.unplanned(0):
             raise RefusedRequest(f"{', '.join(over)}: beyond its plan")
         if not self._planned:

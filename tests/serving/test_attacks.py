@@ -205,6 +205,10 @@ ATTACKS = {
         release(minimiser(False, at=wire.numbers(np.full((1, D), 1e4))).value, sensitivity=4.0), "too far"),
     "a random term beside a public one": (
         two(TERM_PLAN, TERM_ASKED, minimiser(wire.numbers(np.ones((1, D))))), "it moves by up to"),
+    "a term without noise": (
+        wire.TermRequest(event={**plain(TERM), "noise_multiplier": 0.0}, label="term"), "noise_multiplier"),
+    "a minimiser with a public part": (
+        release(msgspec.structs.replace(minimiser(False).value, offset=AT), sensitivity=4.0), "released as it is"),
     "a scaled minimiser": (
         release(msgspec.structs.replace(minimiser(False).value, unit=0.01), sensitivity=0.04), "released as it is"),
     "the event of another release as a term": (
@@ -314,6 +318,15 @@ def test_a_term_of_a_loss_without_a_proof():
     found = session(requests(logistic, TERM_ASKED, minimiser(True)), problem("pseudo-huber"))
     assert "proof" in str(found.ended)
     assert not found.released
+
+
+@pytest.mark.parametrize(("on", "steady"), [({}, False), ({"l1": 0.1}, True)])
+def test_a_minimiser_that_takes_time_by_the_data(on, steady):
+    rows = problem(**on)
+    rows.steady = steady
+    found = session(requests(minimiser(False)), rows)
+    assert "takes time that depends on the data" in str(found.ended)
+    assert not found.reads
 
 
 def test_a_term_for_the_other_relation():
