@@ -106,7 +106,6 @@ def _checked(data: str, schema: str) -> int:
     help="How the bound on a row's length is found, as of the estimators: released (auto does), or by a public rule. "
     "With none, rows may be as long as the columns allow, which costs about 6 points of accuracy at ε = 1.",
 )
-@option("--figure", metavar="FILE.png", help="Draw the scores against ε.")
 @JOBS
 def plan(share: tuple[str, ...], **given: Any) -> None:
     """Predict what a private fit will release and how it will score, from a schema alone.
@@ -129,8 +128,6 @@ def plan(share: tuple[str, ...], **given: Any) -> None:
         say(f"left out: {name}: {why}")
     for note in forecasts.notes:
         say(f"note: {note}")
-    if given["figure"]:
-        say(f"drew {given['figure']}")
 
 
 def _answer(forecasts: Forecasts, reach: str | None) -> None:

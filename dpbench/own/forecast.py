@@ -339,32 +339,19 @@ def make(
     default = next(iter(field))
     asked: list[Task] = [(name, epsilon, frame.rows) for epsilon in epsilons for name in field]
     results = _each(one_world, count, (frame, asked, frame.rows), jobs, progress, "simulating")
-    forecasts = []
+    # (worlds, 2 + tasks) of each score: the best, the constant answer, then the tasks.
+    scores = {score: np.array([[one[score] for one in world] for world in results]) for score in SCORES[task]}
+    columns = [{score: values[:, i] for score, values in scores.items()} for i in range(len(asked) + 2)]
+    forecasts, losses = [], scores[LOSS[task]]
     for i, (name, epsilon, _) in enumerate(asked):
-        made = field[name][i // len(field)]
-        scores = {score: np.array([world[i + 2][score] for world in results]) for score in SCORES[task]}
-        loss, of_default = LOSS[task], i - i % len(field)
-        better = [world[i + 2][loss] < world[of_default + 2][loss] for world in results]
-        beats = math.nan if i == of_default else float(np.mean(better))
-        forecasts.append(
-            Forecast(name, epsilon, made.whole.delta, _set(made), made.lines(), made.epsilon, scores, beats)
-        )
-    references = {
-        label: {score: np.array([world[i][score] for world in results]) for score in SCORES[task]}
-        for i, label in enumerate(("at best", "one answer for all"))
-    }
-    return Forecasts(
-        task,
-        frame.rows,
-        len(frame.encoding.names),
-        min(frame.rows, LARGEST),
-        count,
-        forecasts,
-        references,
-        left_out,
-        [] if target is None else _needed(frame, default, epsilons, target, count, jobs, progress),
-        _notes(frame),
-    )
+        made, of_default = field[name][i // len(field)], i - i % len(field)
+        beats = math.nan if i == of_default else float((losses[:, i + 2] < losses[:, of_default + 2]).mean())
+        told = made.whole.delta, _set(made), made.lines(), made.epsilon
+        forecasts.append(Forecast(name, epsilon, *told, columns[i + 2], beats))
+    needed = [] if target is None else _needed(frame, default, epsilons, target, count, jobs, progress)
+    references = {"at best": columns[0], "one answer for all": columns[1]}
+    size = frame.rows, len(frame.encoding.names), min(frame.rows, LARGEST)
+    return Forecasts(task, *size, count, forecasts, references, left_out, needed, _notes(frame))
 
 
 def _set(made: FitPlan) -> dict[str, Any]:

@@ -1,22 +1,17 @@
-"""A plan for a table of somebody's own: the arguments checked, the worlds made, the figure drawn."""
+"""A plan for a table of somebody's own: the arguments checked, the worlds made."""
 
 from __future__ import annotations
 
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 
-from dpbench import files
 from dpbench import schema as schemas
 from dpbench.errors import UserError, nearest, positive, several, silent
 from dpbench.own import worlds as worlds_of
 from dpbench.own.forecast import ROWS_ALLOWED, SCORES, TARGETS, Forecasts, Simulation, make
 from dpbench.own.row_bound import RowBound, parse_mode
 from dpbench.schema import Schema, read_table
-
-FORMATS = ("png", "pdf", "svg")
-DRAWN = {"classes": ("AUC", "accuracy"), "numbers": ("R²", "kept")}
 
 
 def plan(
@@ -33,7 +28,6 @@ def plan(
     worlds: int = 40,
     seed: int = 0,
     row_bound: RowBound | None = "auto",
-    figure: str | os.PathLike[str] | None = None,
     jobs: int | None = None,
     progress: Callable[[str, float], None] = silent,
 ) -> Forecasts:
@@ -56,7 +50,6 @@ def plan(
             reaches it. kept: the share of the AUC above 0.5, or of R², that a model without privacy has.
         worlds: how many tables are simulated. seed: of them and of the noise.
         row_bound: as of the estimators; a number is the schema's.
-        figure: a file to draw the scores against ε to (png, pdf or svg).
         jobs: worker processes, all cores by default.
         progress: called with what is being done and the share of it.
 
@@ -74,8 +67,6 @@ def plan(
     for name, value, (least, most) in whole:
         if not isinstance(value, int) or not least <= value <= most:
             raise UserError(f"{name} must be a whole number from {least:,} to {most:,}, got {value!r}")
-    if figure is not None:
-        check(Path(figure))  # before minutes of simulation
     worlds_of.check_guesses(described, share or {}, signal)
     given = {"share": share, "signal": signal}
     if like is not None and (clash := [name for name, value in given.items() if value]):
@@ -85,10 +76,7 @@ def plan(
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
     frame = Simulation(described, int(n), delta, dict(share or {}), signal, rows, seed, how)
     target = None if reach is None else parse_target(reach, "classes" if frame.classes else "numbers")
-    made = make(frame, epsilons, several(algorithm), worlds, target, jobs, progress)
-    if figure is not None:
-        draw(made, Path(figure))
-    return made
+    return make(frame, epsilons, several(algorithm), worlds, target, jobs, progress)
 
 
 def parse_target(text: str, task: str) -> tuple[str, float]:
@@ -104,46 +92,3 @@ def parse_target(text: str, task: str) -> tuple[str, float]:
     if not 0 < number < 1:
         raise UserError(f"reach: give a number between 0 and 1, as in {name}=0.8, got {text!r}")
     return scores[name.lower()], number
-
-
-def check(path: Path) -> None:
-    """UserError for a file of another kind, or one that cannot be written; its folder is made."""
-    if path.suffix.removeprefix(".") not in FORMATS:
-        raise UserError(f"figure: give a file that ends in .{', .'.join(FORMATS)}, got {path}")
-    files.writable("figure", path)
-
-
-def draw(plan: Forecasts, path: Path) -> None:
-    """A panel per score, a line per method; UserError for a file that cannot be written."""
-    from dpbench.study.style import figure_style, legend_below
-
-    kind = path.suffix.removeprefix(".")
-    epsilons = list(dict.fromkeys(one.epsilon for one in plan.forecasts))
-    methods = list(dict.fromkeys(one.method for one in plan.forecasts))
-    with figure_style() as pyplot:
-        figure, panels = pyplot.subplots(1, 2, figsize=(7.0, 3.4), layout="constrained")
-        for panel, score in zip(panels, DRAWN[plan.task], strict=True):
-            for i, method in enumerate(methods):
-                told = [one.interval(score) for one in plan.forecasts if one.method == method]
-                middle, low, high = zip(*told, strict=True)
-                # Apart from each other, so that no interval hides another's.
-                places = [epsilon * 1.06 ** (i - (len(methods) - 1) / 2) for epsilon in epsilons]
-                reach = [[m - a for m, a in zip(middle, low, strict=True)],
-                         [b - m for m, b in zip(middle, high, strict=True)]]  # fmt: skip
-                name = method + (" (default)" if i == 0 else "")
-                panel.errorbar(places, middle, reach, marker="o", markersize=4, capsize=2, label=name, color=f"C{i}")
-            for label, style in (("at best", "--"), ("one answer for all", ":")):
-                if score != "kept":
-                    panel.axhline(
-                        plan.reference(label, score)[0], linestyle=style, color="grey", label=f"{label} (median)"
-                    )
-            panel.set(xscale="log", xlabel="ε", ylabel=score)
-            panel.set_xticks(epsilons, [f"{epsilon:g}" for epsilon in epsilons])
-            panel.minorticks_off()
-        figure.suptitle(f"Predicted at n = {plan.rows:,}: median and nine tenths of {plan.worlds} simulated tables")
-        legend_below(figure, panels)
-        try:
-            with files.replacing(path) as staged:
-                figure.savefig(staged, format=kind, dpi=200)
-        except OSError as error:
-            raise UserError(f"figure: {path}: {error.strerror}") from None

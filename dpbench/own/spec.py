@@ -8,7 +8,7 @@ compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -35,6 +35,12 @@ from dpbench.schema.encoding import Encoding
 from dpbench.serving.method import ServedMethod
 
 LARGEST_EPSILON = 1e6
+CHOICES: dict[str, tuple[tuple[str | None, ...], str]] = {
+    "arithmetic": (("bytes", "real", None), '"bytes" or "real"'),
+    "precision": (PRECISIONS, " or ".join(PRECISIONS)),
+    "timing": (("constant", None), '"constant" or None'),
+    "row_bound": ((None, *row_bounds.BOUND_MODES), 'a number, "auto", "private", "rule", "window" or None'),
+}
 
 
 class ParameterError(UserError, ValueError):
@@ -259,24 +265,16 @@ def _check(spec: Spec) -> None:
         raise ParameterError(
             f"epsilon must be at most {LARGEST_EPSILON:g}, which protects nobody, got {spec.epsilon:g}"
         )
-    if spec.arithmetic not in ("bytes", "real", None):
-        raise ParameterError(f'arithmetic must be "bytes" or "real", got {spec.arithmetic!r}')
-    if spec.precision not in PRECISIONS:
-        raise ParameterError(f"precision must be {' or '.join(PRECISIONS)}, got {spec.precision!r}")
-    if spec.timing not in ("constant", None):
-        raise ParameterError(f'timing must be "constant" or None, got {spec.timing!r}')
-    if spec.row_bound not in (None, *row_bounds.BOUND_MODES):
-        raise ParameterError(
-            f'row_bound must be a number, "auto", "private", "rule", "window" or None, got {spec.row_bound!r}'
-        )
+    for name, (allowed, words) in CHOICES.items():
+        value = getattr(spec, name)
+        if not (isinstance(value, str | None) and value in allowed):
+            raise ParameterError(f"{name} must be {words}, got {value!r}")
     if spec.class_weights is not None and not (
         spec.class_weights and all(0 < w < math.inf for w in spec.class_weights)
     ):
         raise ParameterError("class_weight: give a positive number for each class")
     if spec.l2 is not None and not (isinstance(spec.l2, int | float | np.number) and 0 <= spec.l2 < math.inf):
         raise ParameterError(f"l2 must be a number >= 0 or None, got {spec.l2!r}")
-    if not isinstance(spec.settings, Mapping):
-        raise ParameterError(f"settings must be {{name: value}}, got {spec.settings!r}")
 
 
 def _declared(spec: Spec, loss: Any, d: int, method: Algorithm | None, settings: Any) -> Declaration:

@@ -23,7 +23,7 @@ import numpy as np
 from dpbench.errors import DataError, UserError, nearest
 from dpbench.frames import RowNumbers
 from dpbench.schema.cells import TRUTH, Notation, codes, date_part, numbers
-from dpbench.schema.encoding import check_columns, encoding_of, notation_of, target_values
+from dpbench.schema.encoding import check_columns, encoding_of, notation_of
 from dpbench.schema.schema import BLANKS, MANY, OF_NUMBERS, Column, Label, Missing, Schema, Target, pattern_of, word
 from dpbench.schema.tables import Dialect, default_separator, kind_of, one_message, opened_text
 
@@ -341,92 +341,63 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
 
     UserError where the columns are not those of the schema.
     """
-    columns = {name: _Column(name, column) for name, column in schema.columns.items() if not column.drop}
-    target, labelled = _Target(schema.target), False
-    rows = longer = 0
+    used = {name: column for name, column in schema.columns.items() if not column.drop}
+    numbered = {name: RowNumbers(name) for name in used}
+    counts: dict[str, Counter[str]] = {name: Counter() for name in used}
+    target, of_target, seen, longer = schema.target, Counter[str](), set[int](), 0
     encoding = encoding_of(schema, intercept=True)
     # Lengths before shortening, of which those beyond the bound are counted.
     whole = replace(encoding, bound=None)
     for part in in_parts(table):
         check_columns(encoding, part)
-        for name, one in columns.items():
-            one.add(part[name])
-        if schema.target.name in part.columns:
-            labelled = True
-            target.add(part[schema.target.name])
+        for name, column in used.items():
+            counts[name].update(_changes(column, part[name], numbered[name]))
+        if target.name in part.columns:
+            of_target.update(_changes(target, part[target.name], RowNumbers(target.name)))
+            seen |= set(codes(part[target.name], target.classes or ()).tolist())
         if schema.row_bound is not None:
             lengths = np.linalg.norm(whole.rows(part) * whole.unit, axis=1)
             longer += int((lengths > schema.row_bound * (1 + 1e-12)).sum())
-        rows += len(part)
+    rows = counts[next(iter(used))]["rows"]
     lines = [f"schema: {line} came from the data: decide" for line in schema.undecided]
-    lines += [f"{name}: {line}" for name, one in columns.items() for line in one.lines()]
-    lines += [f"{schema.target.name}: {line}" for line in target.lines()] if labelled else []
+    for name, column in used.items():
+        lines += [f"{name}: {line}" for line in _remarks_of(column, counts[name], numbered[name])]
+    if lost := of_target["gaps"] + of_target["strange"]:
+        lines.append(f"{target.name}: {lost:,} rows have no usable label; they become rows of zeros")
+    if of_target["beyond"]:
+        lines.append(f"{target.name}: {_beyond(target, of_target)}")
+    if of_target:
+        missed = [label for i, label in enumerate(target.classes or ()) if i not in seen]
+        lines += [f"{target.name}: no row has the class {word(label)}" for label in missed]
     return lines + ([f"row_bound: {longer:,} of {rows:,} rows are shortened"] if longer else [])
 
 
-class _Column:
-    """Counts of one column."""
-
-    def __init__(self, name: str, column: Column) -> None:
-        self._column, self._numbers = column, RowNumbers(name)
-        self._rows = self._gaps = self._strange = self._beyond = 0
-
-    def add(self, values: Any) -> None:
-        column, as_numbers, missing = self._column, numbers(values, notation_of(self._column)), values.isna().to_numpy()
-        self._numbers.add(as_numbers)
-        if column.bounds is not None:
-            unknown = np.isnan(as_numbers)
-            self._beyond += _beyond(as_numbers, column.bounds)
-        elif column.date is not None:
-            unknown = np.isnan(date_part(values, column.date[0], column.order))
-        else:
-            unknown = codes(values, column.categories or ()) < 0
-        self._rows += len(values)
-        self._gaps += int(missing.sum())
-        self._strange += int((unknown & ~missing).sum())
-
-    def lines(self) -> list[str]:
-        if self._numbers.are:
-            return ["looks like a row number or identifier, which only identifies rows: drop = true"]
-        column, of = self._column, f"of {self._rows:,}"
-        what = (
-            "number" if column.bounds is not None else "date" if column.date is not None else "category of the schema"
-        )
-        lines = [f"{self._gaps:,} {of} cells are missing"] if self._gaps else []
-        lines += [f"{self._strange:,} {of} cells are no {what}"] if self._strange else []
-        if self._beyond and column.bounds is not None:
-            lines.append(_said(self._beyond, self._rows, column.bounds))
-        return lines
+def _changes(one: Column | Target, values: Any, numbered: RowNumbers) -> dict[str, int]:
+    """How many rows there are, and cells that are missing, that cannot be read, and that lie beyond the bounds."""
+    as_numbers, missing = numbers(values, notation_of(one)), values.isna().to_numpy()
+    numbered.add(as_numbers)
+    low, high = one.bounds or (-math.inf, math.inf)
+    if one.bounds is not None:
+        unknown = np.isnan(as_numbers)
+    elif isinstance(one, Column) and one.date is not None:
+        unknown = np.isnan(date_part(values, one.date[0], one.order))
+    else:
+        unknown = codes(values, (one.categories if isinstance(one, Column) else one.classes) or ()) < 0
+    beyond = (as_numbers < low) | (as_numbers > high)
+    return {"rows": len(values), "gaps": int(missing.sum()), "strange": int((unknown & ~missing).sum()),
+            "beyond": int(beyond.sum())}  # fmt: skip
 
 
-class _Target:
-    """Counts of the target."""
-
-    def __init__(self, target: Target) -> None:
-        self._target = target
-        self._rows = self._lost = self._beyond = 0
-        self._seen: set[int] = set()
-
-    def add(self, values: Any) -> None:
-        classes, known = target_values(self._target, values)
-        self._rows += len(known)
-        self._lost += int((~known).sum())
-        if self._target.bounds is not None:
-            self._beyond += _beyond(numbers(values, notation_of(self._target)), self._target.bounds)
-        else:
-            self._seen |= set(classes[known].tolist())
-
-    def lines(self) -> list[str]:
-        lines = [f"{self._lost:,} rows have no usable label; they become rows of zeros"] if self._lost else []
-        if self._target.bounds is not None:
-            return lines + ([_said(self._beyond, self._rows, self._target.bounds)] if self._beyond else [])
-        classes = enumerate(self._target.classes or ())
-        return lines + [f"no row has the class {word(label)}" for i, label in classes if i not in self._seen]
+def _remarks_of(column: Column, counts: Mapping[str, int], numbered: RowNumbers) -> list[str]:
+    if numbered.are:
+        return ["looks like a row number or identifier, which only identifies rows: drop = true"]
+    of = f"of {counts['rows']:,} cells are"
+    what = "number" if column.bounds is not None else "date" if column.date is not None else "category of the schema"
+    lines = [f"{counts['gaps']:,} {of} missing"] if counts["gaps"] else []
+    lines += [f"{counts['strange']:,} {of} no {what}"] if counts["strange"] else []
+    return lines + ([_beyond(column, counts)] if counts["beyond"] else [])
 
 
-def _beyond(values: np.ndarray, bounds: tuple[float, float]) -> int:
-    return int(((values < bounds[0]) | (values > bounds[1])).sum())
-
-
-def _said(beyond: int, rows: int, bounds: tuple[float, float]) -> str:
-    return f"{beyond:,} of {rows:,} values lie beyond {bounds[0]:g} to {bounds[1]:g}"
+def _beyond(one: Column | Target, counts: Mapping[str, int]) -> str:
+    low, high = one.bounds or (-math.inf, math.inf)
+    return f"{counts['beyond']:,} of {counts['rows']:,} values lie beyond {low:g} to {high:g}"

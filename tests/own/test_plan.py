@@ -243,7 +243,6 @@ def test_older_rows_take_the_place_of_worlds(tmp_path):
         ({"reach": "r2=0.2"}, "'r2' is no score of this target"),
         ({"algorithm": "dp-gdd"}, "dp-gd"),
         ({"epsilon": -1.0}, "epsilon"),
-        ({"figure": "plan.doc"}, "figure: give a file that ends in"),
     ],
 )
 def test_a_mistake_is_one_line(given, said):
@@ -259,7 +258,6 @@ def test_a_mistake_is_one_line(given, said):
         ("plan --schema s.toml --n 10", "--n must be a whole number from 50"),
         ("plan --schema s.toml --n 100 --seed -1", "--seed must be a whole number from 0"),
         ("plan --schema s.toml --n 99999999999999999999", "--n must be a whole number from 50"),
-        ("plan --schema s.toml --n 100 --worlds 2 --figure s.toml/p.png", "--figure: s.toml/p.png: "),
     ],
 )
 def test_a_mistake_is_a_line_of_the_command(call, said, tmp_path, monkeypatch, capsys):
@@ -309,7 +307,7 @@ def test_numbers_without_delta_have_no_method():
     assert dpbench.plan(TWO, 100, delta=0, **SMALL).forecasts[0].method == "objpert-pure"
 
 
-CALL = "plan --schema s.toml --n 300 --eps 0.3 --eps 1 --worlds 3 --jobs 1 --figure p.png "
+CALL = "plan --schema s.toml --n 300 --eps 0.3 --eps 1 --worlds 3 --jobs 1 "
 
 
 @pytest.mark.thorough
@@ -336,7 +334,6 @@ def test_the_command_fits_its_terminal(columns, schema, given, first, dropped, t
     head = next(line for line in out.splitlines() if line.startswith("ε"))
     assert not [score for score in dropped if score in head]
     assert "-0.00" not in out
-    assert (tmp_path / "p.png").stat().st_size > 10_000
 
 
 def test_a_draft_can_be_planned_with(tmp_path):
