@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import dpbench
-from dpbench.cli.options import DEBUG, EPS, JOBS, RESULTS, SEEDS, flag, option, profile, several
-from dpbench.cli.output import marked, number, print_table, progress, tell
+from dpbench.cli.options import DEBUG, EPS, JOBS, RESULTS, SEEDS, flag, option, several
+from dpbench.cli.output import marked, print_table, progress, tell
 
 if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
@@ -37,15 +37,7 @@ SHOWN = 5
     metavar="float64|float32",
     help="Precision of the rows; sums are always float64.",
 )
-@several(
-    "--track",
-    default=["default"],
-    metavar="default|tuned|private",
-    help="Settings by public rules (default), tuned on these rows, or tuned within ε",
-)
-@profile("How many settings --track tuned tries.", "quick")
 @SEEDS
-@flag("--seconds", "timed", help="Also measure the run time of each method, run alone.")
 @click.option("--cache/--no-cache", default=True, help="Keep the prepared rows and finished runs for the next call.")
 @JOBS
 @flag("--forget", help="Remove what is kept of the file: prepared rows and finished runs.")
@@ -95,44 +87,42 @@ def _print(comparison: Comparison, ranking: Ranking, everything: bool) -> None:
 
     ordered = ranking.lines
     shown = ordered if everything else ordered[:SHOWN]
-    timed = not ranking.table["seconds"].isna().all()
     names = [*comparison.scores(comparison.references[0])]
-    header = ["#", "method", *names, *["seconds"] * timed, "settings", "accounting"]
+    header = ["#", "method", *names, "settings", "accounting"]
     rows = [
         [
             f"{row.rank}{'=' if row.beaten_by == 0 else ''}",
             marked(row.algorithm, row.private, row.code),
             *scores(row),
-            *[number(row.seconds, 2)] * timed,
-            ranking.settings_of(row, comparison.profile),
+            ranking.settings_of(row),
             row.accounting,
         ]
         for row in shown
     ]
-    rows += [["", f"({line.name})", *scores(line), *[""] * (timed + 2)] for line in comparison.references]
+    rows += [["", f"({line.name})", *scores(line), "", ""] for line in comparison.references]
     if len(comparison.rankings) > 1:
-        tell(f"ε = {ranking.epsilon:g}, {ranking.rule}")
+        tell(f"ε = {ranking.epsilon:g}")
     # What matters least goes first where the terminal is narrow; what is recommended and its loss stay.
-    print_table(header, rows, droppable=["accounting", "settings", "seconds", *names[2:0:-1]])
+    print_table(header, rows, droppable=["accounting", "settings", *names[2:0:-1]])
     if more := len(ordered) - len(shown):
         click.echo(f"and {more} more method{'s' * (more > 1)}: --all shows every one")
     click.echo()
 
 
 def _explain(comparison: Comparison, seeds: int) -> None:
-    more = "" if len(comparison.rankings) > 1 else f" Settings: {comparison.ranking.rule}."
     tell(
         f"Scores are of {comparison.held:,} of {comparison.held + comparison.rows:,} rows, held out by position: "
         f"exact, so not private. Means over {seeds} seed{'s' * (seeds > 1)} ± the standard deviation of one fit's "
         f'score on other such rows; "=": within two standard errors of the best. The recommended method is chosen on '
-        f"the other rows. Methods that count nothing of the data as public come first.{more}"
+        "the other rows. Methods that count nothing of the data as public come first. Each is at its public rule in n, "
+        "d and ε."
     )
     told: dict[str, list[str]] = {}
     for one in comparison.rankings:
-        where = f" (ε = {one.epsilon:g}, {one.track})" if len(comparison.rankings) > 1 else ""
+        where = f" (ε = {one.epsilon:g})" if len(comparison.rankings) > 1 else ""
         for why, names in _by_reason({**one.left_out, **one.failed}).items():
             told.setdefault(f"{', '.join(names)}: {why}", []).append(where)
-    # A reason that holds at every ε and on every track is said once, without them.
+    # A reason that holds at every ε is said once.
     for line, places in told.items():
         everywhere = len(places) == len(comparison.rankings)
         _say(f"left out: {line}" + ("" if everywhere else "".join(places)))

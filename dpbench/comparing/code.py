@@ -10,7 +10,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import DELTA, RELATION
 from dpbench.comparing import ranking
-from dpbench.leaderboard import entrants, tracks
+from dpbench.leaderboard import entrants
 from dpbench.run.row import settings_of
 
 ESTIMATORS = {"logistic": "PrivateClassifier", "squared": "PrivateRegressor"}
@@ -46,17 +46,13 @@ def arguments(row: ranking.Ranked, reference: str) -> dict[str, Any]:
     """The arguments of `dpbench.fit` behind the data that repeat a row of the table; `reference`: the method's name."""
     method, fixed = algorithms.resolve(reference)
     defaults, tried = make_settings(method, fixed), entrants.candidates(reference, "full")
-    values, run = settings_of(row.settings), reference
-    if ranking.searched(values):
-        run, settings = tracks.PRIVATE, {name: values[name] for name in ("method", "candidates")}
-    else:
-        settings = {
-            name: value
-            for name, value in values.items()
-            if name not in fixed and (value != getattr(defaults, name) or (name in tried and value is not None))
-        }
+    settings = {
+        name: value
+        for name, value in settings_of(row.settings).items()
+        if name not in fixed and (value != getattr(defaults, name) or (name in tried and value is not None))
+    }
     delta = 0.0 if row.delta == 0 else DELTA
-    named = {"algorithm": run, "epsilon": row.epsilon, "delta": delta, "relation": RELATION.value}
+    named = {"algorithm": reference, "epsilon": row.epsilon, "delta": delta, "relation": RELATION.value}
     return named | {"accounting": row.accounting} | settings
 
 
@@ -66,9 +62,8 @@ def of(source: Source, row: ranking.Ranked, reference: str, *, loss: str, weight
     By the estimators, which save the model, wherever they take the problem; else by `dpbench.fit`.
     """
     given = arguments(row, reference) | weights
-    searched = given["algorithm"] == tracks.PRIVATE
     # An estimator saves its model with a statement; `dpbench.fit` takes what no estimator does.
-    if loss in ESTIMATORS and weights.keys() <= {"l2"} and not searched:
+    if loss in ESTIMATORS and weights.keys() <= {"l2"}:
         return _by_estimator(source, given, ESTIMATORS[loss], weights)
     given |= {"loss": loss} if loss != "logistic" else {}
     words = ["schema=" + repr(source.file), "row_bound=None", *(f"{name}={value!r}" for name, value in given.items())]

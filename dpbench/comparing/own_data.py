@@ -16,7 +16,7 @@ from dpbench.comparing.code import Source
 from dpbench.comparing.private_copies import forget, results_of
 from dpbench.comparing.ranking import Ranked
 from dpbench.comparing.references import Reference, references
-from dpbench.errors import DataError, UserError, at_least, nearest, positive, several, silent
+from dpbench.errors import DataError, UserError, at_least, positive, several, silent
 from dpbench.study.overview import counts_as_public
 
 if TYPE_CHECKING:
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from dpbench.schema import Schema
 
 RECIPE = "by its schema"
-PROFILES = ("quick", "full")
 FEWEST = 100  # rows: with fewer, the standard errors of what is held out are as large as any difference
 RARE = 0.1  # share of the rows below which a class is rare
 FEWEST_HELD = 5  # rows of each class, held out
@@ -36,17 +35,16 @@ UNFIT = ("sigmoid", "phase")  # losses of the papers that are least where <x, w>
 class Comparison:
     """What `dpbench.compare` returns.
 
-    rankings: one for each ε and track, in this order; the first decides the snippet and the recommendation.
+    rankings: one for each ε, in this order; the first decides the snippet and the recommendation.
     task: "binary" or "regression". warnings: what used the data on the way. notes: what else there is to say.
     references: what private methods are set against. rows, held: how many rows are in use, and held out. unit: of the
     target, see `rows.OwnTable`. rare: the smaller share of the two classes in use, 1 for numbers.
     snippet: code that fits one model by the best method on all rows; "" when none is of
-    use. recommendation: sentences.
+    use. recommendation: sentences. price: what the privacy of these runs does not cover.
     """
 
     rankings: list[ranking.Ranking]
     task: str
-    profile: str
     warnings: list[str]
     notes: list[str]
     references: list[Reference]
@@ -56,16 +54,12 @@ class Comparison:
     rare: float
     snippet: str
     recommendation: list[str]
+    price: str = ranking.PRICE
 
     @property
     def ranking(self) -> ranking.Ranking:
         """The first of the rankings."""
         return self.rankings[0]
-
-    @property
-    def price(self) -> str:
-        """What the privacy of the first ranking's runs does not cover."""
-        return ranking.PRICE[self.ranking.track]
 
     @property
     def counts_public(self) -> list[str]:
@@ -103,10 +97,7 @@ def compare(
     extra: Iterable[str] = (),
     holdout: float = 0.2,
     precision: str = "float64",
-    track: str | Iterable[str] = "default",
-    profile: str = "quick",
     seeds: int = 5,
-    timed: bool = False,
     results: str | os.PathLike[str] = "results",
     cache: bool = True,
     jobs: int | None = None,
@@ -131,11 +122,7 @@ def compare(
         extra: further methods, names or "file.py:Class".
         holdout: the share of rows kept apart to judge by, in (0, 0.5], chosen by their positions.
         precision: "float64" or "float32", in which the rows are kept and multiplied; sums are float64 in both.
-        track: the rule for settings, one or several: "default" takes each method's public rule in n, d and ε, "tuned"
-            the best of a few on the rows in use, which is not private, "private" searches a few around the rule within
-            ε; methods that cannot be searched so are left out.
-        profile: "quick" or "full": how many settings "tuned" tries. seeds: replicates of each. timed: measure the
-            seconds of each, alone.
+        seeds: replicates of each.
         results, jobs: as of `run_algorithm`; the runs go to `results/adhoc/compare-DATA`.
         cache: keep the prepared rows, which nobody but the user may read, and the runs, so that the next call makes
             none of them again; `forget` removes both. False removes them at the end.
@@ -151,7 +138,7 @@ def compare(
     from dpbench.run import runner
     from dpbench.run.store import Store
 
-    epsilons, tracks = _checked(several(epsilon), several(track), holdout, profile, seeds, jobs)
+    epsilons = _checked(several(epsilon), holdout, seeds, jobs)
     weights = {name: weight for name, weight in (("l1", l1), ("l2", l2)) if weight}
     if loss in UNFIT:
         raise UserError(f"loss: {loss} has no held-out score; compare takes logistic, squared or ramp")
@@ -192,18 +179,16 @@ def compare(
 
         found = []
         for each in epsilons:
-            for rule in tracks:
-                entered = ranking.field_of(problem, each, rule, references_of.values(), seeds, profile)
-                names, tables = list(entered.jobs), []
-                for part in inner:  # a method is chosen here, and judged on the rows held out
-                    there = ranking.field_of(part, share * each, rule, names, some, profile)
-                    tables.append(ranking.rank(there, each, rule, references_of, store, run, timed=False).table)
-                # Methods that a trial shows to be hopeless are not run on all rows.
-                seen = ranking.nested(tables)
-                if trial:
-                    pilot.cut(entered, seen, references_of)
-                ranked = ranking.rank(entered, each, rule, references_of, store, run, timed)
-                found.append(replace(ranked, inner=seen))
+            entered = ranking.field_of(problem, each, references_of.values(), seeds)
+            names, tables = list(entered.jobs), []
+            for part in inner:  # a method is chosen here, and judged on the rows held out
+                there = ranking.field_of(part, share * each, names, some)
+                tables.append(ranking.rank(there, each, references_of, store, run).table)
+            # Methods that a trial shows to be hopeless are not run on all rows.
+            seen = ranking.nested(tables)
+            if trial:
+                pilot.cut(entered, seen, references_of)
+            found.append(replace(ranking.rank(entered, each, references_of, store, run), inner=seen))
         lines = references(build(problem), datasets.load(dataset), table.classes)
     finally:
         if not cache:
@@ -214,11 +199,10 @@ def compare(
         reference = first.references[first.best.algorithm]
         source = Source(os.fspath(data), target, schema)
         snippet = code.of(source, first.best, reference, loss=loss, weights=weights)
-    told = (ranking.recommendation(one, lines[0].name, profile) for one in found if one.track == tracks[0])
+    told = (ranking.recommendation(one, lines[0].name) for one in found)
     return Comparison(
         found,
         table.task,
-        profile,
         table.warnings,
         table.notes,
         lines,
@@ -231,22 +215,13 @@ def compare(
     )
 
 
-def _checked(
-    epsilons: list[float], tracks: list[str], holdout: float, profile: str, seeds: int, jobs: int | None
-) -> tuple[list[float], list[str]]:
+def _checked(epsilons: list[float], holdout: float, seeds: int, jobs: int | None) -> list[float]:
     for argument, value in (("jobs", jobs), ("seeds", seeds)):
         if value is not None:
             at_least(argument, value)
-    if profile not in PROFILES:
-        raise UserError(f"unknown profile {profile!r}: {nearest(profile, PROFILES)}")
-    for track in tracks:
-        if track not in ranking.TRACKS:
-            raise UserError(f"unknown track {track!r}: {nearest(track, ranking.TRACKS)}")
     if not 0 < holdout <= 0.5:
         raise UserError(f"holdout must be in (0, 0.5], a share of the rows, got {holdout:g}")
-    return [positive("epsilon", epsilon) for epsilon in dict.fromkeys(map(float, epsilons))], list(
-        dict.fromkeys(tracks)
-    )
+    return [positive("epsilon", epsilon) for epsilon in dict.fromkeys(map(float, epsilons))]
 
 
 def _check_size(data: str | os.PathLike[str], table: rows.OwnTable) -> None:

@@ -1,18 +1,14 @@
 """The leaderboard's methods on data of one's own, judged on rows that they have not seen.
 
-A track is a rule for the settings. "default" takes each method's public rule, which looks at no data; "tuned" the best
-of a few candidates on the rows in use, which no ε covers: see `PRICE`. "private" searches around that rule within ε
-(`algorithms.private_tuning`); what cannot be searched so is not in it.
+Each method runs at its public rule in n, d and ε, which looks at no data.
 """
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -22,41 +18,23 @@ from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import UserError
-from dpbench.leaderboard import entrants, tracks
+from dpbench.leaderboard import entrants
 from dpbench.leaderboard.places import pick
 from dpbench.problems import catalogue
 from dpbench.run import outcomes
 from dpbench.run.job import Job
-from dpbench.run.row import setting, settings_of
+from dpbench.run.row import settings_of
 from dpbench.run.runner import RunSummary
 from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
 from dpbench.study.statistics import or_infinite
 
-TRACKS = {
-    "default": "no tuning: each method at its public rule in n, d and ε",
-    "tuned": "each method at the best of a few settings on these rows: not private",
-    "private": "tuned privately: each method searches a few settings within its ε",
-}
-PRICE = {
-    "default": (
-        "The settings do not depend on the data. If you choose the method by this table, that choice does, and no ε "
-        "above covers it: each line is the privacy of one run, not of this comparison. To release a model, choose on "
-        "public or older data of the same kind, and fit once on the private data."
-    ),
-    "private": (
-        "Settings were searched within ε. If you choose the method by this table, no ε above covers that choice: each "
-        "line is the privacy of one search, not of this comparison. To release a model, choose the method on public or "
-        "older data of the same kind, and run the search once on the private data."
-    ),
-    "tuned": (
-        "Settings were chosen by these rows, as a choice of the method by this table would be, and no ε above covers "
-        "that: each line is the privacy of one run, not of this comparison. To release a model, choose on public or "
-        "older data of the same kind, and fit once on the private data; or keep the comparison itself secret and count "
-        "its runs into the budget."
-    ),
-}
+PRICE = (
+    "The settings do not depend on the data. If you choose the method by this table, that choice does, and no ε above "
+    "covers it: each line is the privacy of one run, not of this comparison. To release a model, choose on public or "
+    "older data of the same kind, and fit once on the private data."
+)
 TIE = 2.0  # standard errors of a difference
 RunJobs = Callable[[list["Job"]], "RunSummary"]  # runs what the store has not got, as runner.run does
 
@@ -84,7 +62,6 @@ class Ranked(NamedTuple):
     gain: float
     gain_se: float
     gain_spread: float
-    seconds: float
 
 
 @dataclass(frozen=True)
@@ -96,7 +73,6 @@ class Ranking:
     """
 
     epsilon: float
-    track: str
     table: pd.DataFrame
     left_out: dict[str, str]
     failed: dict[str, str]
@@ -140,17 +116,9 @@ class Ranking:
         """The methods that beat the majority class, or the mean, by more than two standard errors."""
         return useful(self.table)
 
-    @property
-    def rule(self) -> str:
-        """The track in words."""
-        return TRACKS[self.track]
-
-    def settings_of(self, row: Ranked, profile: str = "quick") -> str:
-        """The settings of a row of the table that are chosen by anybody: "T=10, clip=0.3"."""
-        values = settings_of(row.settings)
-        if tried := searched(values):
-            return ", ".join(f"{name} of {', '.join(f'{value:g}' for value in one)}" for name, one in tried.items())
-        names = entrants.candidates(self.references[row.algorithm], profile)
+    def settings_of(self, row: Ranked) -> str:
+        """The settings of a row of the table that a tuner would try: "T=10, clip=0.3"."""
+        values, names = settings_of(row.settings), entrants.candidates(self.references[row.algorithm], "quick")
         return ", ".join(f"{name}={values[name]:g}" for name in names if isinstance(values.get(name), int | float))
 
 
@@ -176,8 +144,8 @@ def entering(extra: Iterable[str]) -> dict[str, str]:
     return references
 
 
-def field_of(problem: str, epsilon: float, track: str, names: Iterable[str], seeds: int, profile: str) -> Field:
-    """The jobs of every method that takes the problem at the track's settings. Raises UserError when none does."""
+def field_of(problem: str, epsilon: float, names: Iterable[str], seeds: int) -> Field:
+    """The jobs of every method that takes the problem at its public rule. Raises UserError when none does."""
     found, target = Field(), catalogue.declare(problem)
     for name in names:
         method, _ = algorithms.resolve(name)
@@ -185,16 +153,7 @@ def field_of(problem: str, epsilon: float, track: str, names: Iterable[str], see
             found.left_out[name] = why
             continue
         block = GridEntry(problems=[problem], algorithms=[name], epsilon=[epsilon], seeds=seeds)
-        if track == "tuned":
-            blocks = entrants.expand(block, profile)
-        elif track == "private":
-            searched = tracks.expand(msgspec.structs.replace(block, settings={tracks.TRACK: track}))
-            blocks = [one for one in searched if one.algorithms == [tracks.PRIVATE]]
-            if not blocks:
-                found.left_out[name] = "cannot be tuned privately: see dpbench.algorithms.private_tuning"
-                continue
-        else:
-            blocks = [entrants.entering(block, problem, name, public_settings(name, target.n, target.d, epsilon))]
+        blocks = [entrants.entering(block, problem, name, public_settings(name, target.n, target.d, epsilon))]
         kept = []
         for job in plan(blocks, None).jobs:
             try:
@@ -211,28 +170,16 @@ def field_of(problem: str, epsilon: float, track: str, names: Iterable[str], see
     return found
 
 
-def rank(
-    field_: Field, epsilon: float, track: str, references: dict[str, str], store: Store, run: RunJobs, timed: bool
-) -> Ranking:
-    """Run the field's jobs, and rank the methods by their mean loss on the rows held out.
-
-    timed: also measure the best settings of each, alone.
-    """
+def rank(field_: Field, epsilon: float, references: dict[str, str], store: Store, run: RunJobs) -> Ranking:
+    """Run the field's jobs, and rank the methods by their mean loss on the rows held out."""
     # All methods' jobs at once, so that no worker waits for one method's last run.
     jobs = [job for group in field_.jobs.values() for job in group]
     tracebacks = [text for row in run(jobs).failures if (text := row.traceback)]
-    rows = _rows(store, jobs)
+    rows = store.runs()
+    rows = rows[rows["key"].isin({job.key for job in jobs})]
     failed, refused = lost(rows)
     table = board(rows[~rows["algorithm"].isin(failed)])
-    if timed:
-        chosen = set(zip(table["algorithm"], table["settings"], strict=True))
-        picked = [job for job, row in _first_of_each(jobs, rows) if (row["algorithm"], row["settings"]) in chosen]
-        # Timed runs are jobs of their own, alone on the machine: the others shared it.
-        again = [msgspec.structs.replace(job, timed=1) for job in picked]
-        run(again)
-        seconds = _rows(store, again).groupby("algorithm")["seconds"].median()
-        table["seconds"] = table["algorithm"].map(seconds)
-    return Ranking(epsilon, track, table, {**field_.left_out, **refused}, failed, references, tracebacks)
+    return Ranking(epsilon, table, {**field_.left_out, **refused}, failed, references, tracebacks)
 
 
 def nested(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
@@ -264,19 +211,6 @@ def lost(rows: pd.DataFrame) -> tuple[dict[str, str], dict[str, str]]:
     return failed, {name: error for name, error in refused.items() if name not in failed}
 
 
-def _first_of_each(jobs: list[Job], rows: pd.DataFrame) -> Iterator[tuple[Job, Any]]:
-    by_key = rows.set_index("key")
-    for job in jobs:
-        if job.seed == 0 and job.key in by_key.index:
-            yield job, by_key.loc[job.key]
-
-
-def _rows(store: Store, jobs: list[Job]) -> pd.DataFrame:
-    rows = store.runs()
-    rows = rows[rows["key"].isin({job.key for job in jobs})]
-    return rows.assign(algorithm=rows["algorithm"].mask(rows["algorithm"] == tracks.PRIVATE, setting(rows, "method")))
-
-
 def useful(table: pd.DataFrame) -> list[str]:
     """The methods that are better than the constant answer by more than two standard errors: in loss, or in accuracy.
 
@@ -284,6 +218,14 @@ def useful(table: pd.DataFrame) -> list[str]:
     """
     better = (table["gain"] > TIE * table["gain_se"]) | (table["loss_gain"] > TIE * table["loss_gain_se"])
     return list(table[better]["algorithm"])
+
+
+MEANS = {  # of `board`: score → column of the rows
+    "tuned_by": "tuned_by", "mean": "loss", "drawn": "held_loss_se", "gain": "held_gain", "gain_drawn": "held_gain_se",
+    "loss_gain": "held_loss_gain", "loss_gain_drawn": "held_loss_gain_se", "accuracy": "held_accuracy",
+    "auc": "held_auc", "balanced": "held_balanced", "precision": "held_precision", "calibration": "held_calibration",
+    "excess": "excess",
+}  # fmt: skip
 
 
 def board(runs: pd.DataFrame) -> pd.DataFrame:
@@ -303,23 +245,11 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     by = ["algorithm", "settings", "accounting", "relation", "delta", "epsilon"]
     with np.errstate(invalid="ignore"):
         table = runs.groupby(by, sort=False, dropna=False).agg(
-            tuned_by=("tuned_by", "mean"),
-            mean=("loss", "mean"),
+            **{name: (column, "mean") for name, column in MEANS.items()},
             sd=("loss", "std"),
-            drawn=("held_loss_se", "mean"),
-            seeds=("seed", "size"),
-            gain=("held_gain", "mean"),
             gain_sd=("held_gain", "std"),
-            gain_drawn=("held_gain_se", "mean"),
-            loss_gain=("held_loss_gain", "mean"),
             loss_gain_sd=("held_loss_gain", "std"),
-            loss_gain_drawn=("held_loss_gain_se", "mean"),
-            accuracy=("held_accuracy", "mean"),
-            auc=("held_auc", "mean"),
-            balanced=("held_balanced", "mean"),
-            precision=("held_precision", "mean"),
-            calibration=("held_calibration", "mean"),
-            excess=("excess", "mean"),
+            seeds=("seed", "size"),
             planned=("epsilon_planned", "min"),
             private=("private", "all"),
             counts_public=("counts_public", "first"),
@@ -337,21 +267,10 @@ def board(runs: pd.DataFrame) -> pd.DataFrame:
     table = pick(table, ["algorithm"], "tuned_by").reset_index(drop=True)
     table["rank"] = table["mean"].rank(method="min").astype(int)
     table["beaten_by"] = beaten_by(table) if len(table) else []
-    columns = [*by, "mean", "se", "spread", "seeds", "accuracy", "auc", "balanced", "precision", "calibration", "gain",
-               "gain_se", "gain_spread", "loss_gain", "loss_gain_se", "excess", "planned", "private", "counts_public",
-               "code", "rank", "beaten_by"]  # fmt: skip
-    return (
-        table[columns].sort_values(["rank", "algorithm"], kind="stable").reset_index(drop=True).assign(seconds=np.nan)
-    )
+    return table.sort_values(["rank", "algorithm"], kind="stable").reset_index(drop=True)
 
 
-def searched(values: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """Of a private search's settings, those that differ between its candidates, and their values; {} of any other."""
-    tried = json.loads(values["candidates"]) if "candidates" in values else [{}]
-    return {name: found for name in tried[0] if len(set(found := [one[name] for one in tried])) > 1}
-
-
-def recommendation(ranked: Ranking, baseline: str, profile: str = "quick") -> Iterator[str]:
+def recommendation(ranked: Ranking, baseline: str) -> Iterator[str]:
     """Sentences: which method, at which settings, and what is as good; or not to use any.
 
     baseline: what a useful model has to beat, in words.
@@ -372,7 +291,7 @@ def recommendation(ranked: Ranking, baseline: str, profile: str = "quick") -> It
             first = ranks.sort_values("auc").iloc[-1]
             yield f"{first.algorithm} ranks rows all the same (AUC {first.auc:.2f}): another threshold may serve."
         return
-    settings = ranked.settings_of(best, profile)
+    settings = ranked.settings_of(best)
     yield f"At ε = {ranked.epsilon:g} use {best.algorithm}" + (f" with {settings}." if settings else ".")
     if best.counts_public:
         yield f"It takes {best.counts_public} from the data and counts that as public: its ε does not cover it."

@@ -1,5 +1,6 @@
 """dpbench compare, from a file of rows to code that runs."""
 
+import json
 import os
 import sys
 from pathlib import Path
@@ -115,47 +116,17 @@ def test_scores_are_of_rows_that_no_run_has_seen(call, csv, tmp_path):
 
 
 @pytest.mark.thorough
-def test_the_default_track_looks_at_no_data_and_tuned_does(call, csv, tmp_path):
-    import dpbench
-
-    found = dpbench.compare(
-        csv, "label", epsilon=[0.5, 2], track=["default", "tuned"], seeds=2, jobs=1, results=tmp_path / "r"
-    )
-    assert [(one.epsilon, one.track) for one in found.rankings] == [
-        (0.5, "default"), (0.5, "tuned"), (2.0, "default"), (2.0, "tuned"),
-    ]  # fmt: skip
-    import json
-
+def test_each_epsilon_has_its_ranking_at_settings_that_look_at_no_data(call, csv, tmp_path):
+    found = dpbench.compare(csv, "label", epsilon=[0.5, 2], seeds=2, jobs=1, results=tmp_path / "r")
+    assert [one.epsilon for one in found.rankings] == [0.5, 2.0]
     T = [json.loads(one.table.set_index("algorithm").loc["dp-gd", "settings"])["T"] for one in found.rankings]
     d = len(pd.get_dummies(pd.read_csv(csv)["job"]).columns) + 3
     assert T[0] == public_settings("dp-gd", found.rows, d, 0.5)["T"]
-    assert T[2] == public_settings("dp-gd", found.rows, d, 2.0)["T"] > T[0]
-    assert T[1] in (10, 100)
+    assert T[1] == public_settings("dp-gd", found.rows, d, 2.0)["T"] > T[0]
     code, out, _ = call(*COMPARE, "--eps", 0.5, "--eps", 2)
     assert code == 0
-    assert "ε = 0.5, no tuning" in out
+    assert "\nε = 0.5\n" in f"\n{out}"
     assert "At ε = 2 use" in out
-
-
-@pytest.mark.thorough
-def test_the_private_track_searches_within_epsilon_and_its_code_runs(call, csv):
-    code, out, err = call(*COMPARE, "--track", "default", "--track", "private", "--eps", 3)
-    assert code == 0, err
-    first, second = (part for part in out.split("ε = 3, ")[1:3])
-    assert second.startswith("tuned privately")
-    assert "dp-gcd" in first.split("(always")[0]
-    assert "dp-gcd" not in second.split("(always")[0]  # its releases are no Gaussians on all rows
-    assert "dp-gcd: cannot be tuned privately" in " ".join(err.split()) or "dp-gcd" in err
-    line = next(line for line in second.splitlines() if " dp-gd " in line)
-    assert "T of " in line
-    code, out, _ = call(*COMPARE, "--track", "private", "--eps", 3)
-    assert "algorithm='private-tuning'" in out
-    snippet = out[out.index("import dpbench") :]
-    assert "# First: dpbench schema my.csv" in snippet
-    decided(csv, "label")
-    namespace = {}
-    exec(snippet, namespace)
-    assert namespace["fit"].released.epsilon_planned <= 3
 
 
 def test_when_nothing_beats_the_majority_class_it_says_do_not_use(call, tmp_path):
@@ -314,12 +285,6 @@ def test_a_trial_on_a_tenth_cuts_what_is_hopeless_and_says_so(csv, call, monkeyp
 
 
 @pytest.mark.thorough
-def test_seconds_are_measured_on_request(call, csv):
-    assert "seconds" not in call(*COMPARE)[1].splitlines()[0]
-    assert "seconds" in call(*COMPARE, "--seconds")[1].splitlines()[0]
-
-
-@pytest.mark.thorough
 @pytest.mark.parametrize("columns", [60, 80, 120])
 def test_the_table_fits_the_terminal(call, csv, columns):
     _, out, _ = call(*COMPARE, columns=columns)
@@ -361,8 +326,6 @@ MISTAKES = [
     (("--loss", "squared"), "2 classes"),
     (("--loss", "sigmoid"), "no held-out score"),
     (("--holdout", "0"), "holdout must be in (0, 0.5]"),
-    (("--track", "tunned"), "did you mean tuned?"),
-    (("--profile", "fast"), "unknown profile 'fast'"),
     (("--data", "none.csv"), "no such file"),
     (("--algo", "dp-gd-oracle"), "not private"),
     (("--algo", "nofile.py:Mine"), "does not exist"),

@@ -11,9 +11,8 @@ import pytest
 from dpbench.comparing import code, references
 from dpbench.comparing.own_data import Comparison
 from dpbench.comparing.pilot import CUT, ERRORS, cut, hopeless
-from dpbench.comparing.ranking import Field, Ranking, beaten_by, board, nested, rank, recommendation, useful
+from dpbench.comparing.ranking import Field, Ranking, beaten_by, board, nested, recommendation, useful
 from dpbench.problems import Problem
-from dpbench.run.job import make_job
 
 
 def rows(settings="{}", method="a", **columns):
@@ -88,8 +87,8 @@ def ranking(*lines):
         code="built in", rank=1,
         settings="{}", epsilon=1.0, delta=0.0, accounting="tight",
     )  # fmt: skip
-    table[["se", "spread", "accuracy", "auc", "balanced", "precision", "calibration", "seconds"]] = math.nan
-    return Ranking(1.0, "default", table, {}, {}, {})
+    table[["se", "spread", "accuracy", "auc", "balanced", "precision", "calibration"]] = math.nan
+    return Ranking(1.0, table, {}, {}, {})
 
 
 def test_the_best_is_the_first_useful_one_and_ties_are_useful_ones():
@@ -157,28 +156,3 @@ def test_the_reference_of_separable_classes_has_the_ridge_of_the_estimators():
     w, name = references._optimum(Problem(X, y))
     assert name == "not private, ridge 1/(nd)"
     np.testing.assert_allclose(w, Problem(X, y, l2=1 / 40).optimum().w, rtol=1e-6)
-
-
-def test_seconds_are_of_the_chosen_settings_alone(monkeypatch):
-    def jobs(T):
-        return [make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T})]
-
-    made = (
-        rows(method="dp-gd", objective=[0.1], held_loss=[1.0], held_accuracy=0.5)
-        .drop(columns=["seed"])
-        .assign(error="")
-    )
-    store, ran = [], []
-
-    def run(todo):
-        ran.append(todo)
-        for job in todo:
-            slow = '"T":2' in job.settings
-            store.append(made.assign(key=job.key, settings=job.settings, seed=0, objective=0.9 if slow else 0.1,
-                                     seconds=9.0 if slow else 1.0, timed=job.timed))  # fmt: skip
-        return SimpleNamespace(failures=[])
-
-    found = rank(Field({"dp-gd": jobs(1) + jobs(2)}), 1.0, "default", {"dp-gd": "dp-gd"},
-                 SimpleNamespace(runs=lambda: pd.concat(store, ignore_index=True)), run, timed=True)  # fmt: skip
-    assert [(job.timed, '"T":1' in job.settings) for job in ran[1]] == [(1, True)]
-    assert found.table["seconds"].tolist() == [1.0]
