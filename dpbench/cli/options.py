@@ -5,14 +5,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
 
 import click
 
 import dpbench
-from dpbench.errors import UserError
+from dpbench.errors import UserError, positive
 
 # What a shell completes: eval "$(_DPBENCH_COMPLETE=bash_source dpbench)" in ~/.bashrc; zsh_source and fish_source too
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -21,18 +20,8 @@ Option = Callable[[Verb], Verb]
 COMMANDLINE = click.core.ParameterSource.COMMANDLINE
 
 
-def _of(names: Callable[[], Iterable[str]]) -> Complete:
-    def complete(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
-        return [name for name in names() if name.startswith(begun)]
-
-    return complete
-
-
-def _listed(what: str, column: str) -> Callable[[], Iterable[str]]:
-    def names() -> Iterable[str]:
-        return map(str, dpbench.listing(what)[column])
-
-    return names
+def _completing(names: Callable[[], Iterable[str]]) -> Complete:
+    return lambda context, parameter, begun: [name for name in names() if name.startswith(begun)]
 
 
 def _experiments() -> Iterable[str]:
@@ -42,28 +31,22 @@ def _experiments() -> Iterable[str]:
         yield from (name, *(f"{name}/{artefact}" for artefact in artefacts.split(", ")))
 
 
-ALGORITHMS, DATASETS, EXPERIMENTS = map(
-    _of, (_listed("algorithms", "algorithm"), _listed("datasets", "data_set"), _experiments)
-)
+ALGORITHMS = _completing(lambda: map(str, dpbench.listing("algorithms")["algorithm"]))
+DATASETS = _completing(lambda: map(str, dpbench.listing("datasets")["data_set"]))
+EXPERIMENTS = _completing(_experiments)
 
 
-class Epsilon(click.ParamType):  # type: ignore[type-arg]  # generic in the newest clicks only
-    """An ε > 0; a list is refused with how to give several."""
-
-    name = "ε"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """`value` as a positive finite float; UserError for any other."""
+def _epsilons(context: click.Context, parameter: click.Parameter, values: Iterable[Any]) -> list[float]:
+    """The ε > 0 that were given; UserError for any other, which says how to give several."""
+    numbers = []
+    for value in values:
         try:
-            number = float(value)
-        except ValueError:
-            number = math.nan
-        if not 0 < number < math.inf:
+            numbers.append(positive("--eps", value))
+        except UserError as error:
             parts = str(value).replace(",", " ").split()
-            repeated = " ".join(f"--eps {each}" for each in parts)
-            several = f"; for several, repeat it: {repeated}" if len(parts) > 1 else ""
-            raise UserError(f"--eps must be a positive number, got {str(value)!r}{several}")
-        return number
+            several = f"; for several, repeat it: {' '.join(f'--eps {each}' for each in parts)}" * (len(parts) > 1)
+            raise UserError(f"{error}{several}") from None
+    return numbers
 
 
 def option(*names: str, help: str, metavar: str | None = None, **more: Any) -> Option[Any]:
@@ -106,7 +89,15 @@ def typed(*names: str) -> list[str]:
     return [each.opts[0] for each in given if context.get_parameter_source(str(each.name)) is COMMANDLINE]
 
 
-EPS = several("--eps", "epsilon", type=Epsilon(), default=[1.0], metavar="ε", help="ε of the guarantee, 1 by default")
+EPS = several(
+    "--eps",
+    "epsilon",
+    type=click.UNPROCESSED,
+    callback=_epsilons,
+    default=[1.0],
+    metavar="ε",
+    help="ε of the guarantee, 1 by default",
+)
 DELTA = option("--delta", metavar="δ", help="A number, n^-2 or n^-1; by default the method's own rule.")
 RESULTS = option("--results", default="results", metavar="DIR", help="Folder of the results.")
 JOBS = option("--jobs", metavar="N", help="Worker processes; all cores by default.")

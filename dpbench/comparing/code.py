@@ -64,28 +64,17 @@ def of(source: Source, row: ranking.Ranked, reference: str, *, loss: str, weight
     given = arguments(row, reference) | weights
     # An estimator saves its model with a statement; `dpbench.fit` takes what no estimator does.
     if loss in ESTIMATORS and weights.keys() <= {"l2"}:
-        return _by_estimator(source, given, ESTIMATORS[loss], weights)
-    given |= {"loss": loss} if loss != "logistic" else {}
-    words = ["schema=" + repr(source.file), "row_bound=None", *(f"{name}={value!r}" for name, value in given.items())]
-    fit = ["fit = dpbench.fit(", "    table,", *(f"    {word}," for word in words), ")"]
-    return "\n".join([*source.lines, *fit, "print(fit.w, fit.guarantee)", ""])
-
-
-def _by_estimator(source: Source, given: dict[str, Any], estimator: str, weights: dict[str, float]) -> str:
-    named = ("algorithm", "epsilon", "delta", "relation", "accounting", "l2")
-    settings = {name: value for name, value in given.items() if name not in named}
-    words = [f"{given['epsilon']!r}", f"schema={source.file!r}", f"algorithm={given['algorithm']!r}"]
-    words += [f"settings={settings!r}"] * bool(settings)
-    # Whatever an estimator would add of its own is switched off, or the code fits another model.
-    words += [f"l2={weights.get('l2', 0.0)!r}", "row_bound=None"]  # as they were compared; the defaults are others
-    return "\n".join(
-        [
-            *source.lines,
-            f"model = dpbench.{estimator}(",
-            *(f"    {word}," for word in words),
-            ").fit(table)",
-            f"model.save({source.stem + '.json'!r})",
-            "print(model.guarantee_)",
-            "",
-        ]
-    )
+        named = ("algorithm", "epsilon", "delta", "relation", "accounting", "l2")
+        settings = {name: value for name, value in given.items() if name not in named}
+        words = [f"{row.epsilon!r}", f"schema={source.file!r}", f"algorithm={reference!r}"]
+        words += [f"settings={settings!r}"] * bool(settings)
+        # Whatever an estimator would add of its own is switched off, or the code fits another model.
+        words += [f"l2={weights.get('l2', 0.0)!r}", "row_bound=None"]  # as they were compared; the defaults are others
+        begin = f"model = dpbench.{ESTIMATORS[loss]}("
+        end = [").fit(table)", f"model.save({source.stem + '.json'!r})", "print(model.guarantee_)"]
+    else:
+        given |= {"loss": loss} if loss != "logistic" else {}
+        words = ["table", f"schema={source.file!r}", "row_bound=None"]
+        words += [f"{name}={value!r}" for name, value in given.items()]
+        begin, end = "fit = dpbench.fit(", [")", "print(fit.w, fit.guarantee)"]
+    return "\n".join([*source.lines, begin, *(f"    {word}," for word in words), *end, ""])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import os
 import platform
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cached_property
@@ -28,7 +28,7 @@ from dpbench.own import statement as statements
 from dpbench.own import window as windows
 from dpbench.own.engine import Fitted
 from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
-from dpbench.own.statement import DoesNotHold, Statement, released, sentence
+from dpbench.own.statement import DoesNotHold, Statement, leaves, released, sentence
 from dpbench.privacy.ledger import Composition, Release
 from dpbench.privacy.plain import plain
 from dpbench.schema import Schema
@@ -309,22 +309,13 @@ def alike(planned: Composition, stated: Composition) -> bool:
         added: dict[tuple[Release, str], int] = {}
         for release, count, label in composition:
             added[release, label] = added.get((release, label), 0) + count
-        return sorted([(label, n, list(_leaves(plain(one)))) for (one, label), n in added.items()], key=repr)
+        return sorted([(label, n, list(leaves(plain(one)))) for (one, label), n in added.items()], key=repr)
 
     ours, theirs = counts(planned), counts(stated)
     return len(ours) == len(theirs) and all(
         a[:2] == b[:2] and len(a[2]) == len(b[2]) and all(map(_equal, a[2], b[2]))
         for a, b in zip(ours, theirs, strict=True)
     )
-
-
-def _leaves(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The values in plain data, each with its name."""
-    if isinstance(data, dict | list):
-        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
-            yield from _leaves(value, f"{name}/{key}")
-    else:
-        yield name, data
 
 
 def _equal(one: tuple[str, Any], other: tuple[str, Any]) -> bool:

@@ -114,7 +114,8 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
     word_of: as of `sentence`.
     """
     # A line break in a name could write a second, false line below the true ones.
-    if odd := [text for text in _texts(msgspec.to_builtins(statement)) if not text.isprintable()]:
+    said = (text for leaf in leaves(msgspec.to_builtins(statement)) for text in leaf if isinstance(text, str))
+    if odd := [text for text in said if not text.isprintable()]:
         raise DoesNotHold(f"it has a line break or another control character in {ascii(odd[0])[:80]}")
     if statement.relation not in RELATIONS:
         raise DoesNotHold(f"its relation {statement.relation!r} is none of {', '.join(RELATIONS)}")
@@ -147,17 +148,13 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
     ]
 
 
-def _texts(content: Any) -> Iterator[str]:
-    """Every text in plain data."""
-    if isinstance(content, str):
-        yield content
-    elif isinstance(content, dict):
-        for name, value in content.items():
-            yield from _texts(name)
-            yield from _texts(value)
-    elif isinstance(content, list | tuple):
-        for value in content:
-            yield from _texts(value)
+def leaves(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The values in plain data, each with its name; an empty list or table is one."""
+    if isinstance(data, dict | list | tuple) and data:
+        for key, value in data.items() if isinstance(data, dict) else enumerate(data):
+            yield from leaves(value, f"{name}/{key}")
+    else:
+        yield name, data
 
 
 def write(path: str | os.PathLike[str], model: dict[str, Any], statement: Statement) -> None:
