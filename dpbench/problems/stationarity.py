@@ -1,19 +1,21 @@
-"""Goldstein stationarity: a measure of it, and a problem on which it is known.
+"""Goldstein stationarity: a measure of it, and two problems on which it is known.
 
 How close a point is to Goldstein stationary, measured: ‖∇F(w)‖_r = min of ‖g‖ over the convex hull of the gradients
 in the ball of radius r around w (Zhang, Tran and Cutkosky 2024, Definition 2.1, after Goldstein 1977).
 
-The problem is F(x) = E |‖x - z‖ - 1|, z uniform on the sphere of radius 0.1 around 0 in R^d, with fresh samples: its
+`Sphere` is F(x) = E |‖x - z‖ - 1|, z uniform on the sphere of radius 0.1 around 0 in R^d, with fresh samples: its
 stationary points are all near one sphere. Away from the unit sphere ∇F has a norm near 1 and turns little within a
 ball, so a point is stationary there only after it has travelled: standing still keeps a measure near 1, which the
-bounds of zeroth_order fall below. Its loss is no function of a margin, so it is no `Problem`; it has what the oracles
-of `algorithms.zeroth_order` and `stationarity.goldstein_norm` ask for.
+bounds of zeroth_order fall below. `Kinks` is piecewise linear, and its kinks are closer than a smoothing radius of 0.1:
+there the smoothed gradient turns within one epoch, so that an oracle that does not follow it goes astray. Their losses
+are no functions of a margin, so they are no `Problem`; they have what the oracles of `algorithms.zeroth_order` and
+`goldstein_norm` ask for.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -31,6 +33,8 @@ class Sphere:
     """
 
     lipschitz = 1.0
+    start: tuple[float, ...] = (1.45,)  # the first coordinates of x₁; the others are 0
+    scatter = 0.0  # by how much the last of them varies between replicates, uniformly
 
     def __init__(self, n: int, d: int, generators: Sequence[np.random.Generator]) -> None:
         self.n, self.d, self.generators = n, d, generators
@@ -70,6 +74,55 @@ class Sphere:
         shares, weights = _shares(self.d)
         radial = norms[:, None] - SPREAD * shares
         return weights, np.sqrt(radial**2 + SPREAD**2 * (1 - shares**2)), radial
+
+
+class Kinks(Sphere):
+    """F(x) = 0.8 | |x₁| - 0.03 | + max(-0.02 x₂, 0.4 x₂) in R^d: two gutters, 0.06 apart, that fall to a wall.
+
+    f(x, z) = F(x) + <z, x>, z as of `Sphere`: 1-Lipschitz, as sqrt(0.8² + 0.4²) + 0.1 < 1. Nonconvex in x₁, after the
+    instances of Kornowski and Shamir (2021), whose descent is hidden beside steep walls. Both coordinates are sums of
+    kinks, so F smoothed over a ball has its gradient in closed form.
+    """
+
+    start = (0.02, -0.5)
+    scatter = 0.1  # an epoch's way, so that the mean number of epochs on the way is no whole number
+    # Per coordinate: the slope left of all kinks, and by place how much each kink adds to it.
+    pieces = ((-0.8, {-0.03: 1.6, 0.0: -1.6, 0.03: 1.6}), (-0.02, {0.0: 0.42}))
+
+    @staticmethod
+    def values(z: np.ndarray, x: np.ndarray, r: float, U: np.ndarray) -> np.ndarray:
+        """f(x + ru, z), (k, b, m): arguments as of `Sphere`."""
+        at = x[:, None, None] + r * U
+        first, second = at[..., 0], at[..., 1]
+        F = 0.8 * np.abs(np.abs(first) - 0.03) + np.maximum(-0.02 * second, 0.4 * second)
+        return np.asarray(F + (at @ z[..., None])[..., 0])
+
+    def value(self, X: np.ndarray) -> np.ndarray:
+        """F (p,) at X (p, d)."""
+        rows = X[:, None]
+        return self.values(np.zeros_like(rows), X, 0.0, np.zeros_like(rows)[:, :, None])[:, 0, 0]
+
+    def gradient(self, X: np.ndarray) -> np.ndarray:
+        """∇F (p, d) at X (p, d); at a kink the slope on its left."""
+        return self._slopes(X, lambda beyond: (beyond > 0).astype(float))
+
+    def smoothed(self, X: np.ndarray, radius: float) -> np.ndarray:
+        """∇F̂ (p, d) at X (p, d): the mean of ∇F over the ball of this radius."""
+        from scipy.special import betainc
+
+        def share(beyond: np.ndarray) -> np.ndarray:
+            # Of a uniform point v of the ball, v₁² has the law Beta(1/2, (d + 1)/2).
+            t = np.clip(beyond / radius, -1, 1)
+            return np.asarray((1 + np.sign(t) * betainc(0.5, (self.d + 1) / 2, t * t)) / 2)
+
+        return self._slopes(X, share)
+
+    def _slopes(self, X: np.ndarray, share: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """share: how far beyond a kink → how much of its turn counts."""
+        G = np.zeros_like(X)
+        for j, (slope, kinks) in enumerate(self.pieces):
+            G[:, j] = slope + share(X[:, j, None] - [*kinks]) @ [*kinks.values()]
+        return G
 
 
 @functools.cache

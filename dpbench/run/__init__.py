@@ -5,6 +5,7 @@ from dpbench.algorithms import registry
 registry.PROBES.update(
     {
         "probe-estimator": "dpbench.run.probes:EstimatorProbe",
+        "probe-kinks": "dpbench.run.probes:KinksProbe",
         "probe-noise": "dpbench.run.probes:NoiseProbe",
         "probe-optimum": "dpbench.run.probes:OptimumProbe",
         "probe-sphere": "dpbench.run.probes:SphereProbe",

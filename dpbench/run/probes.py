@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 import numpy as np
@@ -32,9 +32,9 @@ from dpbench.algorithms.base import (
     Trace,
     no_trace,
 )
-from dpbench.algorithms.o2nc import O2NC, O2NCTree, Rounds
+from dpbench.algorithms.o2nc import O2NC, O2NCTree, Oracle, Rounds, VarianceReduced
 from dpbench.errors import UserError
-from dpbench.problems.stationarity import Sphere
+from dpbench.problems.stationarity import Kinks, Sphere
 
 
 class Probe(Algorithm):
@@ -174,7 +174,7 @@ class SphereProbe(Probe):
     name = "probe-sphere"
     title = "probe of the sphere family"
     diagnostics = (*MEASURED, NOTES)
-    START: ClassVar[float] = 1.45
+    family: ClassVar[type[Sphere]] = Sphere
     STATIONARY: ClassVar[float] = 1e-6
 
     class Settings(Rounds, frozen=True):
@@ -194,36 +194,126 @@ class SphereProbe(Probe):
     def work(self, n: int, d: int, settings: BaseSettings) -> float:
         return 1e4 * getattr(settings, "M", n)
 
+    def method(self, settings: Any, replicates: int) -> O2NC:
+        """What runs, for so many replicates at once."""
+        return {"o2nc": O2NC, "o2nc-tree": O2NCTree}[settings.method]()
+
     def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
         from dpbench.problems.stationarity import goldstein_norm
 
-        k, d = W.shape
+        k, d = len(W), getattr(settings, "d", problem.d)
         samples, balls = ([np.random.default_rng(coin.integers(2**63)) for coin in mechanisms.coins] for _ in range(2))
-        sphere, start = Sphere(settings.M, d, samples), np.zeros_like(W)
-        start[:, 0] = self.START
-        method = {"o2nc": O2NC, "o2nc-tree": O2NCTree}[settings.method]()
+        family, start = self.family(settings.M, d, samples), np.zeros((k, d))
+        start[:, : len(family.start)] = family.start
+        if family.scatter:
+            start[:, len(family.start) - 1] += [family.scatter * (ball.random() - 0.5) for ball in balls]
+        method = self.method(settings, k)
         own = method.Settings(radius=settings.radius, gap=settings.gap, M=settings.M, T=settings.T)
         norms, radius = [], 2 * settings.radius
 
         def measured(at: Array, points: Array) -> Array:
             each = zip(at, points, balls, strict=True)
-            return np.array([goldstein_norm(sphere, w, radius, seen, ball) for w, seen, ball in each])
+            return np.array([goldstein_norm(family, w, radius, seen, ball) for w, seen, ball in each])
 
         before = measured(start, start[:, None])[:, 0]
-        for mean, points in method.epochs(sphere, start, mechanisms, own, no_trace):
+        for mean, points in method.epochs(family, start, mechanisms, own, no_trace):
             norms.append(measured(mean, points))
         values, errors = np.stack(norms, axis=2)[:, 0], np.stack(norms, axis=2)[:, 1]
-        F_start, F = sphere.value(start), sphere.value(mean)
+        F_start, F = family.value(start), family.value(mean)
         notes = [
             json.dumps({
                 "start": before[i], "first": values[i, 0], "epochs": len(norms),
                 "failed": int((values[i] >= self.STATIONARY).sum()), "F_start": F_start[i], "F": F[i],
+                **self.seen(method, i),
             })
             for i in range(k)
         ]  # fmt: skip
-        T, _ = method.lengths(sphere, mechanisms, own)
+        T, _ = method.lengths(family, mechanisms, own)
         columns = {"measured": values.mean(axis=1), "measured_error": errors.mean(axis=1), "notes": notes}
         return RunResult(W, columns, T=[T] * k)
+
+    def seen(self, method: Any, replicate: int) -> dict[str, Any]:
+        """What else the notes have of a replicate."""
+        return {}
+
+
+Mistake: TypeAlias = Literal[
+    "", "no DIFF", "DIFF negated", "GRAD doubled", "radius tripled", "a third of the radius", "ascent"
+]
+
+
+# By what is wrong: (a, b, c, s), where g = a·g₁ + b·(g_t - g₁) by c times the radius, and the learner gets s·g̃.
+MISTAKES: dict[Mistake, tuple[float, float, float, float]] = {
+    "": (1, 1, 1, 1),
+    "no DIFF": (1, 0, 1, 1),
+    "DIFF negated": (1, -1, 1, 1),
+    "GRAD doubled": (2, 1, 1, 1),
+    "radius tripled": (1, 1, 3, 1),
+    "a third of the radius": (1, 1, 1 / 3, 1),
+    "ascent": (1, 1, 1, -1),
+}
+
+
+class Watched(O2NC):
+    """O2NC by an oracle of `MISTAKES`, with sums over rounds of what its oracle is off by: for `KinksProbe` alone.
+
+    error, noise (k,): Σ ‖g - ∇F̂(w_t)‖² and Σ ‖g̃ - g‖²; off (k, 2): Σ g - ∇F̂(w_t) in the two coordinates that turn.
+    """
+
+    def __init__(self, wrong: Mistake, replicates: int) -> None:
+        self.wrong, self.rounds = wrong, 0
+        self.error, self.noise, self.off = np.zeros(replicates), np.zeros(replicates), np.zeros((replicates, 2))
+
+    def _oracle(self, problem: Any, rows: Any, mechanisms: Any, settings: Any, T: int, coins: Any) -> Oracle:
+        grad, diff, radius, sign = MISTAKES[self.wrong]
+        release = self._release(problem, rows, mechanisms, settings, T)
+        oracle = VarianceReduced(problem, rows, coins, settings.radius * radius, T, lambda g: g)
+        first: Array | None = None
+
+        def ask(w: Array) -> Array:
+            nonlocal first
+            right = oracle(w)
+            first = right if first is None else first
+            g = grad * first + diff * (right - first)
+            released = release(g)
+            off = g - problem.smoothed(w, settings.radius)
+            self.rounds += 1
+            self.error += (off**2).sum(axis=1)
+            self.noise += ((released - g) ** 2).sum(axis=1)
+            self.off += off[:, :2]
+            return sign * released
+
+        return ask
+
+
+class WatchedTree(Watched, O2NCTree):
+    """`Watched` with the tree's noise."""
+
+
+class KinksProbe(SphereProbe):
+    """probe-kinks: the same on `Kinks` in R^d, where the smoothed gradient turns within an epoch.
+
+    wrong: one of `MISTAKES`, for runs that are wrong on purpose. `notes` have besides, as means over all rounds:
+    ‖g - ∇F̂(w_t)‖² as `error` (Lemma 4.8), ‖g̃ - g‖² as `noise` (Corollary 4.5), and g - ∇F̂(w_t) in the coordinates
+    that turn as `off` (0 in the mean, as GRAD and DIFF are unbiased).
+    """
+
+    name = "probe-kinks"
+    title = "probe of the kinks family"
+    family = Kinks
+
+    class Settings(SphereProbe.Settings, frozen=True):
+        gap: Positive = 0.02
+        d: Annotated[int, msgspec.Meta(ge=2)] = 2
+        wrong: Mistake = ""
+
+    def method(self, settings: Any, replicates: int) -> O2NC:
+        kind = Watched if settings.method == "o2nc" else WatchedTree
+        return kind(settings.wrong, replicates)
+
+    def seen(self, method: Any, replicate: int) -> dict[str, Any]:
+        error, noise, off = (each[replicate] / method.rounds for each in (method.error, method.noise, method.off))
+        return {"error": error, "noise": noise, "off": off.tolist()}
 
 
 class OptimumProbe(Probe):

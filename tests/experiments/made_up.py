@@ -58,9 +58,10 @@ def row_and_traces(job, experiment: str) -> tuple[dict, list[dict]]:
     if job.algorithm == "probe-optimum":
         notes = {"n": 1000, "d": 100, "weights": {"l1": number("l1")}, "M": [0.5, 0.1, 0.9], "start": 2.0}
         row |= {"notes": json.dumps(notes), "values": [number(i) for i in range(12)]}
-    if job.algorithm == "probe-sphere":
-        notes = {name: number(name) for name in ("start", "first", "F_start", "F")}
-        row["notes"] = json.dumps(notes | {"epochs": 24, "failed": round(number("failed", 0, 24))})
+    if job.algorithm in ("probe-sphere", "probe-kinks"):
+        notes = {name: number(name) for name in ("start", "first", "F_start", "F", "error", "noise")}
+        more = {"epochs": 24, "failed": round(number("failed", 0, 24)), "off": [number("off"), number("off", 1)]}
+        row["notes"] = json.dumps(notes | more)
     if job.sweep:
         members = math.prod(len(values) for values in job.axes.values())
         row["values"] = [10 ** (-2 * uniform(known["settings"], job.problem, i, job.seed)) for i in range(members)]

@@ -2,25 +2,38 @@
 
 import json
 import math
+from pathlib import Path
 from types import SimpleNamespace
 
-import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
 
 from dpbench import experiments
-from dpbench.experiments.zeroth_order import claims, formulas
+from dpbench.experiments.zeroth_order import claims, formulas, kinks
 from dpbench.experiments.zeroth_order.rows import failures
 from dpbench.privacy.correlated import node
-from dpbench.run.execute import execute
 from dpbench.run.runner import run
 from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
 from dpbench.study.verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
+
+RESULTS = Path(__file__).parents[2] / "results"
+# What each wrong run of the kinks family breaks, in the committed rows at ρ = 0.5.
+BROKEN = {
+    "": [],
+    "no DIFF": ["Lemma 4.8", "Lemma 2.2"],
+    "DIFF negated": ["Lemma 4.8", "Lemma 2.2"],
+    "GRAD doubled": ["Lemma 2.2"],
+    "radius tripled": ["Lemma 2.2"],
+    "a third of the radius": ["Lemma 2.2"],
+    "ascent": ["Theorem 4.9"],
+    "half the noise": ["Theorem 4.3"],
+    "twice the noise": ["Theorem 4.3"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -62,13 +75,6 @@ def test_failures_have_the_interval_of_clopper_and_pearson():
     tails = [stats.binom.sf(3, 24, found.lower), stats.binom.cdf(4, 24, found.upper)]
     assert tails == pytest.approx([0.025, 0.025])
     assert failures(rows.assign(measured=np.nan)) is None
-
-
-def test_exponents_of_the_theorem():
-    assert formulas.exponent("o2nc", 100, 100) == -1 / 3
-    assert formulas.exponent("o2nc-tree", 100, 100) == -1 / 3
-    assert formulas.exponent("o2nc-tree", 120, 100) == -1 / 2
-    assert formulas.exponent("o2nc-naive", 120, 100) == -1 / 3
 
 
 def test_without_rows_artefacts_show_gaps_and_claims_stay_open(experiment, tmp_path):
@@ -163,42 +169,6 @@ def test_the_claim_on_free_privacy_can_fail(experiment, monkeypatch, failed, hel
     assert verdict(monkeypatch, claim(experiment, "privacy_for_free"), rows) is held
 
 
-def rate_rows(first, last, runs=400):
-    """So many failed runs of 400 at M = 10,000 and at ten times that."""
-    M = np.array([10_000, 100_000])
-    rows = rows_of(M, [np.where(np.arange(runs) < failed, 0.14, 0.0) for failed in (first, last)])
-    return rows.assign(algorithm="o2nc", rho=np.inf, problem="phase-5", T=100.0)
-
-
-@pytest.mark.parametrize(
-    ("first", "last", "word"),
-    [
-        (300, 60, HELD),
-        (300, 280, NOT_HELD),
-        (300, 139, OPEN),
-        (300, 9, NOT_TESTABLE),  # rests on nine runs
-        (9, 300, NOT_TESTABLE),
-        (400, 400, NOT_TESTABLE),  # no run has left the start
-    ],
-)
-def test_the_claim_on_the_rate_can_fail(experiment, monkeypatch, first, last, word):
-    (found,) = judged(monkeypatch, claim(experiment, "rate"), rate_rows(first, last))
-    assert found.word == word
-
-
-@pytest.mark.parametrize(
-    ("M", "measured", "word"), [(1e5, 0.1, NOT_TESTABLE), (1e12, 0.001, HELD), (1e12, 0.1, NOT_HELD)]
-)
-def test_the_bound_is_not_testable_where_it_is_above_the_start(experiment, monkeypatch, M, measured, word):
-    T = round((math.sqrt(5) * 0.1 * M / 0.55) ** (2 / 3))
-    rows = rows_of(np.array([100.0, M]), [np.full(5, 0.146), np.full(5, measured) * (1 + 1e-3 * np.arange(5))])
-    rows = rows.assign(
-        algorithm="o2nc", rho=np.inf, problem="phase-5", T=float(T), **{"set.gap": 0.45, "set.radius": 0.1}
-    )
-    (found,) = judged(monkeypatch, claim(experiment, "bound"), rows)
-    assert found.word == word
-
-
 def test_the_bound_is_corollary_4_7_with_the_constants_of_its_lemmas():
     rows = pd.DataFrame({
         "problem": ["phase-5"] * 2, "T": [64.0, 64.0], "rho": [np.inf, 2.0], "set.M": [12800.0] * 2,
@@ -246,7 +216,7 @@ def test_the_bound_on_the_sphere_is_that_of_another_program(M, rho, T, bound):
     ],
 )
 def test_the_claim_on_the_sphere_can_fail(experiment, monkeypatch, change, word):
-    monkeypatch.setattr(claims, "sphere_rows", lambda context: sphere_rows(**change))
+    monkeypatch.setattr(claims, "noted", lambda context, artefact: sphere_rows(**change))
     (found,) = claim(experiment, "bound_sphere")(None)
     assert found.word == word
 
@@ -256,7 +226,7 @@ def test_a_wrong_bound_on_the_sphere_shows(experiment, monkeypatch, factor, word
     """A bound a hundred times too small is broken by the same runs; one twice too large says nothing."""
     right = formulas.whole_bound
     monkeypatch.setattr(claims, "whole_bound", lambda rows: factor * right(rows))
-    monkeypatch.setattr(claims, "sphere_rows", lambda context: sphere_rows())
+    monkeypatch.setattr(claims, "noted", lambda context, artefact: sphere_rows())
     (found,) = claim(experiment, "bound_sphere")(None)
     assert found.word == word
 
@@ -266,11 +236,9 @@ def test_the_claim_on_the_crossover_can_fail(experiment, monkeypatch):
         rows = {("o2nc-tree", r): v for r, v in tree.items()} | {("o2nc-naive", r): v for r, v in naive.items()}
         return [one.word for one in judged(monkeypatch, claim(experiment, "crossover"), two_valued(rows))]
 
-    assert words({1.0: 2, 10.0: 18}, {1.0: 18, 10.0: 2}) == [HELD, HELD]
-    assert words({1.0: 18, 10.0: 2}, {1.0: 2, 10.0: 18}) == [NOT_HELD, NOT_HELD]
-    assert words({1.0: 2, 10.0: 2}, {1.0: 18, 10.0: 18}) == [OPEN, OPEN]
-    # F apart by 2.3 standard errors at both ends, failure rates by chance alone
-    assert words({1.0: 4, 10.0: 11}, {1.0: 11, 10.0: 4}) == [HELD, OPEN]
+    assert words({1.0: 2, 10.0: 18}, {1.0: 18, 10.0: 2}) == [HELD]
+    assert words({1.0: 18, 10.0: 2}, {1.0: 2, 10.0: 18}) == [NOT_HELD]
+    assert words({1.0: 2, 10.0: 2}, {1.0: 18, 10.0: 18}) == [OPEN]
 
 
 def test_the_claims_on_the_tree_and_on_first_order_can_fail(experiment, monkeypatch):
@@ -284,15 +252,6 @@ def test_the_claims_on_the_tree_and_on_first_order_can_fail(experiment, monkeypa
     assert verdict(monkeypatch, further, rows) is None
 
 
-@pytest.mark.parametrize(("last", "word"), [(60, HELD), (390, NOT_HELD), (5, NOT_TESTABLE)])
-def test_the_claim_on_the_dimension_can_fail(experiment, monkeypatch, last, word):
-    """The theorem allows 20^(1/3) = 2.7 times the failed runs at d = 100 of those at d = 5."""
-    rows = rate_rows(60, last).assign(**{"set.M": 1e5})
-    rows["problem"] = ["phase-5"] * 400 + ["phase-5-in-100"] * 400
-    (found,) = judged(monkeypatch, claim(experiment, "dimension"), rows)
-    assert found.word == word
-
-
 @pytest.mark.parametrize(("power", "held"), [(0.0, True), (1.0, False)])
 def test_the_claim_on_the_variance_in_d_can_fail(experiment, monkeypatch, power, held):
     cells = [(d, b, seed) for d in (5, 20, 100) for b in (1.0, 4.0) for seed in (0, 1)]
@@ -304,19 +263,61 @@ def test_the_claim_on_the_variance_in_d_can_fail(experiment, monkeypatch, power,
     assert verdict(monkeypatch, claim(experiment, "grad_variance_in_d"), rows) is held
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("factor", [0.5, 2.0])
-def test_at_small_rho_the_sphere_family_notices_wrong_noise(experiment, factor):
-    """By five standard errors: elsewhere the measure stays where it is, whatever the noise."""
-    jobs = [
-        job for job in plan(experiment.blocks("full", "sphere"), None).jobs
-        if job.epsilon == 0.5307 and job.parsed().M == 100_000
-    ]  # fmt: skip
-    ends = []
-    for planted in (1.0, factor):
-        rows, _ = execute([msgspec.structs.replace(job, planted=planted) for job in jobs])
-        ends.append(np.array([row.measured for row in rows]))
-    right, wrong = ends
-    error = math.hypot(*(stats.sem(each) for each in ends))
-    assert len(right) == 5
-    assert (wrong.mean() - right.mean()) * (1 if factor > 1 else -1) > 5 * error
+def along(x, values, **columns):
+    """Three seeds a point: `values` at the points x of `kink_rates`, with some scatter."""
+    points = [(at, value * (1 + 0.01 * seed), seed) for at, value in zip(x, values, strict=True) for seed in range(3)]
+    return pd.DataFrame(points, columns=["at", "measured", "seed"]).assign(**columns)
+
+
+@pytest.mark.parametrize(("right", "wrong", "word"), [
+    (-1 / 3, 0.0, HELD), (-1.0, 0.0, HELD), (0.0, 0.0, NOT_HELD), (-1 / 3, -1 / 3, NOT_TESTABLE),
+])  # fmt: skip
+def test_the_claim_on_the_rates_can_fail(experiment, monkeypatch, right, wrong, word):
+    x = np.array([1e4, 1e5, 1e6])
+    both = [along(x, (x / 1e4) ** power) for power in (right, wrong)]
+    for name, rate in kinks.RATES.items():
+        shift = rate.most + 1 / 3  # as far from the exponent of this axis as those above are from that of M
+        shifted = tuple(one.assign(**{rate.x: one["at"], "measured": one["measured"] * (one["at"] / 1e4) ** shift})
+                        for one in both)  # fmt: skip
+        monkeypatch.setattr(kinks, "series", lambda context, asked, shifted=shifted, name=name: shifted)
+        monkeypatch.setattr(kinks, "RATES", {name: rate})
+        assert [one.word for one in claim(experiment, "kink_rates")(None)] == [word]
+        monkeypatch.undo()
+
+
+def test_too_few_rows_of_the_kinks_are_no_verdict(experiment, monkeypatch):
+    right = pd.DataFrame({"rho": 0.5, "set.wrong": "", "planted": np.nan, "measured": [0.1, 0.2]})
+    monkeypatch.setattr(kinks, "noted", lambda context, artefact: right)
+    (found,) = claim(experiment, "kinks_power")(SimpleNamespace(command=lambda artefact: ""))
+    assert (found.word, found.numbers[:33]) == (NOT_ENOUGH, "wrong runs are missing at ρ = 0.5")
+
+
+@pytest.fixture(scope="module")
+def committed(experiment):
+    """By ρ and by what is wrong: the rows of the kinks family."""
+    return kinks.runs_of(Context(experiment, "full", Store(RESULTS, "full", "zeroth_order")))
+
+
+def test_every_wrong_run_is_noticed_by_the_measure_or_by_a_theorem(committed):
+    """At ρ = 0.5: what each of them breaks; and where the noise is small, its factor does not move the measure."""
+    runs = committed[0.5]
+    checked = {
+        wrong: [name for name, check in kinks.CHECKS.items() if not check(one)[0]] for wrong, one in runs.items()
+    }
+    assert checked == BROKEN
+    gaps = kinks.moved(runs)
+    assert all(abs(gaps[wrong]) >= 5 for wrong in kinks.MOVING)
+    assert abs(kinks.moved(committed[5.0])["half the noise"]) < 5
+
+
+@pytest.mark.parametrize("name", [*kinks.CHECKS])
+def test_a_claim_that_no_wrong_run_breaks_is_not_testable(experiment, committed, monkeypatch, name):
+    runs = committed[0.5]
+    check = next(one for one in experiment.claims if one.text.startswith(f"{name} where it can fail, on the kinks"))
+    monkeypatch.setattr(kinks, "runs_of", lambda context: {0.5: runs})
+    assert [one.word for one in check.judge(None)] == [HELD]
+    broken = next(wrong for wrong, names in BROKEN.items() if name in names)
+    monkeypatch.setattr(kinks, "runs_of", lambda context: {0.5: runs | {"": runs[broken]}})
+    assert [one.word for one in check.judge(None)] == [NOT_HELD]
+    monkeypatch.setattr(kinks, "runs_of", lambda context: {0.5: {"": runs[""], "a copy": runs[""]}})
+    assert [one.word for one in check.judge(None)] == [NOT_TESTABLE]

@@ -1,6 +1,7 @@
 """The Goldstein measure against closed forms, certificates and itself with more samples.
 
-The sphere family: its quadrature against samples and differences, its constants, its fresh samples.
+The sphere family: its quadrature against samples and differences, its constants, its fresh samples. The kinks family:
+its closed forms against differences and samples, and that its gradient turns within an epoch.
 """
 
 import numpy as np
@@ -11,7 +12,7 @@ from scipy.optimize import minimize_scalar
 
 from dpbench.algorithms import zeroth_order
 from dpbench.problems import Problem
-from dpbench.problems.stationarity import SPREAD, Sphere, goldstein_norm, in_ball, min_norm_point
+from dpbench.problems.stationarity import SPREAD, Kinks, Sphere, goldstein_norm, in_ball, min_norm_point
 
 
 def sphere(d=5, k=1):
@@ -63,6 +64,42 @@ def test_estimators_are_unbiased_for_the_smoothed_gradient():
     y = x + 0.02 * U[:, 0, 0]
     turn = zeroth_order.diff(family, x, y, np.zeros((2, b), int), radius=delta, U=U)
     assert np.linalg.norm(turn, axis=1).max() < 0.1
+
+
+def family_of_kinks(d=3, k=1):
+    return Kinks(10**6, d, [np.random.default_rng(i) for i in range(k)])
+
+
+def test_the_kinks_gradient_is_that_of_the_value_and_keeps_the_lipschitz_bound():
+    family, h = family_of_kinks(), 1e-7
+    X = np.random.default_rng(4).uniform(-0.1, 0.1, (200, 3))
+    steps = h * np.eye(3)
+    found = np.stack([(family.value(X + e) - family.value(X - e)) / (2 * h) for e in steps], axis=1)
+    np.testing.assert_allclose(family.gradient(X), found, atol=1e-6)
+    assert np.linalg.norm(family.gradient(X), axis=1).max() + SPREAD <= family.lipschitz
+    start = np.array([[*family.start, 0.0]])
+    assert family.value(start)[0] - family.value(np.array([[0.03, 0, 0]]))[0] <= 0.02
+
+
+@pytest.mark.parametrize("d", [2, 5])
+def test_the_kinks_smoothed_gradient_is_the_mean_over_the_ball(d):
+    """Lemma 2.2: also what GRAD of many samples gives, and √d/δ-Lipschitz, but for another radius of the oracle."""
+    family, n, delta = family_of_kinks(d), 100_000, 0.1
+    rng, x = np.random.default_rng(5), np.array([0.04, -0.02, *np.zeros(d - 2)])
+    ball = family.gradient(x + delta * in_ball(rng, n, d))
+    smoothed = family.smoothed(x[None], delta)[0]
+    np.testing.assert_allclose(smoothed, ball.mean(axis=0), atol=5 / n**0.5)
+    U = zeroth_order.directions([rng], n, 1, d)
+    rows = np.zeros((1, n), int)
+    grads = {
+        factor: zeroth_order.grad(family, x[None], rows, radius=factor * delta, U=U)[0] for factor in (1, 3, 1 / 3)
+    }
+    np.testing.assert_allclose(grads[1], smoothed, atol=0.02)
+    assert all(np.linalg.norm(grads[factor] - smoothed) > 0.05 for factor in (3, 1 / 3))
+    along = np.zeros((401, d))
+    along[:, 0] = np.linspace(-0.1, 0.1, 401)
+    turn = np.linalg.norm(np.diff(family.smoothed(along, delta), axis=0), axis=1).max() / np.diff(along[:, 0]).min()
+    assert 0.3 * np.sqrt(d) / delta < turn <= np.sqrt(d) / delta
 
 
 def test_samples_are_fresh_and_each_replicates_own():

@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pytest
 
+from dpbench.privacy.accounting import get
 from dpbench.privacy.correlated import node
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
@@ -77,6 +78,29 @@ def test_the_sphere_is_left_far_behind(method):
         assert 0 < notes["failed"] < 6
         assert measured == pytest.approx(notes["failed"] / notes["epochs"], rel=0.2)  # each of those is near 1
         assert notes["F"] == pytest.approx(0.037, abs=2e-3)
+
+
+def test_the_kinks_probe_notes_what_its_oracle_is_off_by():
+    """Right and wrong oracles at the same coins: the error, the noise and who is far from the smoothed gradient."""
+
+    def notes(**settings):
+        result = run("probe-kinks", small_problem(loss="ramp"), epsilon=5.7565, M=4000, **settings)
+        return result.T[0], [json.loads(text) for text in result.columns["notes"]]
+
+    T, right = notes(method="o2nc-tree")
+    rho = math.sqrt(2 * get("standard").rho(5.7565, 1e-6))
+    nodes = np.mean([len(node(t)) for t in range(1, T + 1)])
+    expected = nodes * 2 * (math.floor(math.log2(T)) + 1) * (4 * 2 / (T * rho)) ** 2
+    for one in right:
+        assert one["noise"] == pytest.approx(expected, rel=0.3)
+        assert one["error"] < 80 * 2 / T
+    _, still = notes(method="o2nc")
+    assert all(one["noise"] == 0 for one in still)
+    for wrong in ("no DIFF", "DIFF negated", "GRAD doubled"):
+        _, found = notes(method="o2nc", wrong=wrong)
+        assert min(one["error"] for one in found) > 10 * max(one["error"] for one in still)
+    _, away = notes(method="o2nc", wrong="ascent")
+    assert all(one["F"] > one["F_start"] > 0 for one in away)
 
 
 def test_a_run_that_stays_on_the_sphere_keeps_the_measure_of_its_start(monkeypatch):

@@ -3,7 +3,7 @@
 The paper is theory only and publishes no experiments: every artefact here is a test of one of its theorems.
 """
 
-from dpbench.experiments.zeroth_order import artefacts, claims
+from dpbench.experiments.zeroth_order import artefacts, claims, kinks
 from dpbench.experiments.zeroth_order.rows import PAPER
 from dpbench.study.experiment import Experiment
 
@@ -12,7 +12,7 @@ EXPERIMENT = Experiment(
     title="Private zeroth-order nonsmooth nonconvex optimisation",
     citation="Zhang, Tran, Cutkosky, ICLR 2024",
     package=__name__,
-    modules=(artefacts, claims),
+    modules=(artefacts, claims, kinks),
     short="Zeroth-order methods",
     about=PAPER.phrases["about"],
 )

@@ -8,24 +8,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpbench import frames
-from dpbench.experiments.zeroth_order.formulas import DELTA, TITLES, dimension_of, first_term, rho_of, whole_bound
+from dpbench.experiments.zeroth_order.formulas import DELTA, TITLES, rho_of, whole_bound
 from dpbench.experiments.zeroth_order.rows import (
     FLOORS,
     METHODS,
     PAPER,
-    Method,
+    WithWords,
     failed_shares,
     failures,
+    noted,
     over_seeds,
-    sphere_rows,
     studied,
 )
 from dpbench.study.context import Context
 from dpbench.study.output import Record, Table, Words
 from dpbench.study.panels import Panels, curve, joined
 from dpbench.study.statistics import plus_minus, span
-from dpbench.study.style import BLACK, BLUE, GREY, ORANGE, RED, look
+from dpbench.study.style import BLUE, GREY, ORANGE, RED, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,14 +32,13 @@ if TYPE_CHECKING:
 DIMENSION_LOOKS = {"phase-5": (BLUE, "o", 4), "phase-20": (ORANGE, "s", 7), "phase-100": (RED, "D", 11)}
 STATIONARITY = r"$\Vert\nabla F(w)\Vert_{2\delta}$, measured"
 LONGEST = 1024  # rounds of the left panel of tree_noise
-WithWords = tuple[Any, dict[str, Any]]
 
 
 @PAPER.artefact("estimators")
 def estimators(context: Context) -> WithWords:
-    """Variance of GRAD against b and of DIFF against ‖x - y‖/δ beside the bounds of Lemmas 3.1 and 3.2; and bias."""
+    """Variance of GRAD against b and of DIFF against ‖x - y‖/δ beside the bounds of Lemmas 3.1 and 3.2."""
     rows = studied(context, "estimators")
-    page = Panels(context, "estimators", 3, columns=3, size=(3.4, 3.6))
+    page = Panels(context, "estimators", 2, columns=2, size=(4.2, 3.6))
     if "set.directions" in rows:
         rows = rows[rows["set.directions"].isna()]
     panels = [
@@ -61,25 +59,8 @@ def estimators(context: Context) -> WithWords:
                       label=f"measured, d = {d}")  # fmt: skip
             axis.plot(line[x], line["bound"], ":", color=colour, label=f"bound, d = {d}")
         _log(axis, label, "E‖estimate − mean‖²")
-    _bias(page.axes[0, 2], rows)
     draws = f"{rows['set.draws'].max():,.0f} draws at each of {rows['seed'].nunique()} starts. " if len(rows) else ""
     return page.figure(joined(tables)), {"draws": draws}
-
-
-def _bias(axis: Axes, rows: pd.DataFrame) -> None:
-    axis.set_title("bias over Monte-Carlo error")
-    if rows.empty:
-        return
-    part = rows[rows["set.quantity"].eq("bias")]
-    for problem, line in part.groupby("problem"):
-        colour, marker, _ = DIMENSION_LOOKS[str(problem)]
-        for i, estimator in enumerate(("grad", "diff")):
-            ratio = (line["measured"] / line["measured_error"])[line["set.estimator"].eq(estimator)]
-            place = i + {"phase-5": -0.2, "phase-20": 0, "phase-100": 0.2}[str(problem)]
-            axis.plot(np.full(len(ratio), place), ratio, marker, color=colour, alpha=0.6, ls="none")
-    axis.axhline(1, color=GREY, lw=1)
-    axis.set_xticks([0, 1], ["GRAD", "DIFF"])
-    axis.set(ylim=(0, None), ylabel="‖mean − ∇F̂‖ / expected")
 
 
 @PAPER.artefact("tree_noise")
@@ -113,35 +94,24 @@ def tree_noise(context: Context) -> WithWords:
         T = line["set.T"].to_numpy(float)
         # Anchored at the last T, where the slope that is claimed should hold best.
         right.plot(T, line["measured"].to_numpy()[-1] * (T / T[-1]) ** -2, "--", color=GREY, lw=1, label="∝ T⁻²")
-    return page.figure(joined(tables), legend=4), _saved(rows)
+    return page.figure(joined(tables), legend=4), {}
 
 
-def _saved(rows: pd.DataFrame) -> dict[str, Any]:
-    """How much less noise the tree adds in the noisiest round, where there are rows of both."""
-    if len(rows):
-        last = rows[rows["set.T"].eq(LONGEST) & rows["set.t"].eq(LONGEST - 1)]
-        noise = last.groupby("set.mechanism")["measured"].mean()
-        if {"tree", "naive"} <= set(noise.index):
-            return {"found": True, "T": LONGEST, "ratio": noise["naive"] / noise["tree"]}
-    return {"found": False}
-
-
-@PAPER.artefact("stationarity", name="stationarity", value="measured", label=STATIONARITY, rate=-1 / 3)
-@PAPER.artefact("objective", name="objective", value="objective", label="F(w)")
-def against_M(context: Context, name: str, value: str, label: str, rate: float | None = None) -> WithWords:
-    """The measured ‖∇F(w)‖_{2δ}, or F, against M: a column per ρ and a row per problem."""
-    rows, problems = studied(context, name), context.problems(name)
-    private = {e for block in context.blocks(name) if "o2nc-tree" in block.algorithms for e in block.epsilon}
+@PAPER.artefact("stationarity")
+def stationarity(context: Context) -> WithWords:
+    """The measured ‖∇F(w)‖_{2δ} against M: a column per ρ and a row per problem."""
+    rows, problems = studied(context, "stationarity"), context.problems("stationarity")
+    private = {e for one in context.blocks("stationarity") if "o2nc-tree" in one.algorithms for e in one.epsilon}
     rhos = sorted({round(rho_of(e), 3) for e in private}, reverse=True)
-    page = Panels(context, name, len(problems) * len(rhos), columns=len(rhos), size=(3.3, 2.7), room=0.8,
+    page = Panels(context, "stationarity", len(problems) * len(rhos), columns=len(rhos), size=(3.3, 2.7), room=0.8,
                   sharex="row", sharey="row")  # fmt: skip
     # Of a problem, not of a panel: all its panels share one scale.
-    tables = {problem: _by_M(rows, problem, value) for problem in problems}
+    tables = {problem: _by_M(rows, problem) for problem in problems}
     for axis, (problem, rho) in page.over([(problem, rho) for problem in problems for rho in rhos]):
         table = tables[problem]
         if table.empty:
             if rho == rhos[0]:
-                page.empty(axis, table, name)
+                page.empty(axis, table, "stationarity")
             continue
         axis.set_title(f"{TITLES[problem]}, ρ = {rho:g}", fontsize=8.5)
         for solver, style in METHODS.items():
@@ -151,54 +121,18 @@ def against_M(context: Context, name: str, value: str, label: str, rate: float |
         # With the fewest rows a run can hardly move, so the worst of these tells the value at the start.
         hardly = table.loc[table["set.M"].eq(table["set.M"].min()), "mean"].max()
         axis.axhline(hardly, color=GREY, lw=0.8, label="about the start: runs that hardly move")
-        if rate is not None:
-            M = np.sort(table["set.M"].unique()).astype(float)
-            axis.plot(M, table["mean"].max() * (M / M[0]) ** rate, ":", color=GREY, lw=1, label="∝ $M^{-1/3}$")
-            tree = rows[rows["problem"].eq(problem) & rows["algorithm"].eq("o2nc-tree") & rows["rho"].eq(rho)]
-            least = first_term(tree).groupby(tree["set.M"]).first()
-            axis.plot(least.index, least, "-.", color=BLACK, lw=1, label="first term of Theorem 4.9's bound (tree)")
-        _log(axis, "M (rows used)" if problem == problems[-1] else "", label if rho == rhos[0] else "")
-        if value == "objective":
-            axis.set_yscale("linear")
-        else:
-            axis.set_ylim(None, 1.1 * (table["mean"] + table["se"].fillna(0)).max())
-        ticks = sorted(table["set.M"].unique())
-        _ticks(axis, ticks, [f"{M:,.0f}" if np.log10(M) % 1 == 0 else "" for M in ticks])
+        M = np.sort(table["set.M"].unique()).astype(float)
+        _log(axis, "M (rows used)" if problem == problems[-1] else "", STATIONARITY if rho == rhos[0] else "")
+        axis.set_ylim(None, 1.1 * (table["mean"] + table["se"].fillna(0)).max())
+        axis.set_xticks(M, [f"{one:,.0f}" if np.log10(one) % 1 == 0 else "" for one in M])
+        axis.set_xticks([], minor=True)  # a logarithmic axis adds its own
     drawn = joined([table for table in tables.values() if len(table)])
     return page.figure(drawn, legend=4), {"seeds": span(drawn["seeds"]) if len(drawn) else "0"}
 
 
-def _by_M(rows: pd.DataFrame, problem: str, value: str) -> pd.DataFrame:
+def _by_M(rows: pd.DataFrame, problem: str) -> pd.DataFrame:
     panel = rows[rows["problem"].eq(problem)]
-    return over_seeds(panel, ["problem", "algorithm", "rho", "set.M"], value) if len(panel) else panel
-
-
-@PAPER.artefact("dimension")
-def dimension(context: Context) -> WithWords:
-    """Measured stationarity and F against d of problems that have the same F, for O2NC and the tree at one ρ."""
-    rows = studied(context, "dimension")
-    page = Panels(context, "dimension", 2, columns=2, size=(4.2, 3.3), room=0.5)
-    tables = []
-    for axis, (value, label) in page.over([("measured", STATIONARITY), ("objective", "F(w)")]):
-        if page.empty(axis, rows, "dimension"):
-            continue
-        table = over_seeds(rows.assign(d=rows["problem"].map(dimension_of)), ["algorithm", "rho", "d"], value)
-        tables.append(table.assign(quantity=value))
-        for (method, rho), line in frames.groups(table, Method, sort=True):
-            style = METHODS[method]
-            curve(axis, line, "d", style, style.legend if np.isinf(rho) else f"{style.legend}, ρ = {rho:g}")
-        _log(axis, "d", label)
-        if value == "measured":
-            d = np.sort(table["d"].unique()).astype(float)
-            low = table.loc[table["rho"].eq(np.inf) & table["d"].eq(d[0]), "mean"]
-            if len(low):
-                axis.plot(d, low.iloc[0] * (d / d[0]) ** (1 / 3), ":", color=GREY, lw=1, label="∝ $d^{1/3}$")
-        else:
-            axis.set_yscale("linear")
-        ticks = sorted(table["d"].unique())
-        _ticks(axis, ticks, [f"{d}" for d in ticks])
-    seeds = span(tables[0]["seeds"]) if tables else "no"
-    return page.figure(joined(tables), legend=4), {"M": _only_M(rows), "seeds": seeds}
+    return over_seeds(panel, ["problem", "algorithm", "rho", "set.M"]) if len(panel) else panel
 
 
 @PAPER.artefact("fractions")
@@ -212,18 +146,21 @@ def fractions(context: Context) -> WithWords:
             share = failures(group)
             if share is None:
                 continue
-            bounded = algorithm in ("o2nc", "o2nc-tree")
+            bounded, private = algorithm in ("o2nc", "o2nc-tree"), bool(group["private"].iloc[0])
             data.append({
                 "problem": problem, "algorithm": algorithm, "rho": rho, "M": M, "failed": share.failed,
                 "runs": share.runs, "lower": share.lower, "upper": share.upper,
                 "objective": group["objective"].mean(), "objective_se": group["objective"].sem(),
                 "measured": group["measured"].mean(), "se": group["measured"].sem(),
                 "bound": float(whole_bound(group).iloc[0]) if bounded else math.nan,
+                "epsilon": group["epsilon"].iloc[0] if private else math.inf,
+                "spent": group["epsilon_planned"].max() if private else math.inf,
             })  # fmt: skip
     columns: dict[str, Words] = {
         "problem": lambda one: TITLES[one["problem"]],
         "algorithm": lambda one: METHODS[one["algorithm"]].legend,
         "ρ": _rho,
+        "ε asked, spent": lambda one: "∞" if math.isinf(one["epsilon"]) else "{epsilon:.4g}, {spent:.4g}".format(**one),
         "M": "{M:,.0f}",
         "not stationary": "{failed} of {runs}",
         "95 %": "{lower:.2f} – {upper:.2f}",
@@ -237,7 +174,7 @@ def fractions(context: Context) -> WithWords:
 @PAPER.artefact("sphere")
 def sphere(context: Context) -> WithWords:
     """By ρ and M: the theorem's bound, the measure at the start, its mean over all epochs, F before and after."""
-    rows = sphere_rows(context)
+    rows = noted(context, "sphere")
     data = [
         {
             "rho": rho, "M": M, "T": group["T"].iloc[0], "bound": float(whole_bound(group).iloc[0]),
@@ -303,49 +240,8 @@ def privacy_for_free(context: Context) -> WithWords:
     return page.figure(joined(tables), legend=4), {"M": _only_M(rows), "seeds": seeds}
 
 
-@PAPER.artefact("guarantee")
-def guarantee(context: Context) -> WithWords:
-    """d, M, ρ and ε at δ = 1e-6, with what the tree method reaches: the guarantee in a practitioner's units."""
-    rows = studied(context, "guarantee")
-    rows = rows[rows["algorithm"].isin(["o2nc", "o2nc-tree"])]
-    panels = {problem: rows[rows["problem"].eq(problem)] for problem in TITLES}
-    data: list[dict[str, Any]] = []
-    for problem, panel in panels.items():
-        for (M, rho), group in [] if panel.empty else panel.groupby(["set.M", "rho"]):
-            private = bool(group["private"].iloc[0])
-            data.append({
-                "problem": problem, "d": dimension_of(problem), "M": M, "rho": rho,
-                "epsilon": group["epsilon"].iloc[0] if private else math.inf,
-                "spent": group["epsilon_planned"].max() if private else math.inf,
-                "stationarity": group["measured"].mean(), "se": group["measured"].sem(),
-                "error": group["measured_error"].mean(), "objective": group["objective"].mean(),
-                "seeds": len(group), "T": group["T"].iloc[0],
-            })  # fmt: skip
-    columns: dict[str, Words] = {
-        "problem": lambda one: TITLES[one["problem"]].rpartition(",")[0],
-        "d": "{d}",
-        "M": "{M:,.0f}",
-        "ρ": _rho,
-        "ε asked": lambda one: "∞ (not private)" if math.isinf(one["epsilon"]) else f"{one['epsilon']:.4g}",
-        "ε spent": lambda one: "∞" if math.isinf(one["spent"]) else f"{one['spent']:.4g}",
-        "T": "{T:,.0f}",
-        "stationarity": _mean("stationarity", "se", ".4f"),
-        "its error": "{error:.4f}",
-        "F": "{objective:.4f}",
-        "seeds": "{seeds}",
-    }
-    gaps = [context.gap("guarantee", problem) for problem in context.problems("guarantee") if panels[problem].empty]
-    return Table.of(data, columns, gaps, unsaved=["T"]), {}
-
-
 def _log(axis: Axes, x: str, y: str) -> None:
     axis.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
-
-
-def _ticks(axis: Axes, at: list[Any], labels: list[str]) -> None:
-    """These ticks and no others: a logarithmic axis adds minor ones."""
-    axis.set_xticks(at, labels)
-    axis.set_xticks([], minor=True)
 
 
 def _only_M(rows: pd.DataFrame) -> str:

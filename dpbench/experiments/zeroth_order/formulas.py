@@ -36,6 +36,11 @@ def dimension_of(problem: str) -> int:
     return int(TITLES[problem].rpartition(" ")[2])
 
 
+def dimensions(rows: pd.DataFrame) -> pd.Series:
+    """d row by row: that of the family, where a probe has one of its own, or of the problem."""
+    return rows["set.d"] if "set.d" in rows else rows["problem"].map(dimension_of)
+
+
 def first_term(rows: pd.DataFrame) -> pd.Series:
     """(F + 2Lδ)/(DKT) of Corollary 4.7, row by row: D = δ/T, KT = M/2, L = 1, F the `gap`. Of the variance-reduced
     oracle; all other terms of the bound come on top."""
@@ -43,35 +48,33 @@ def first_term(rows: pd.DataFrame) -> pd.Series:
     return 2 * (gap + 2 * radius) * rows["T"] / (radius * rows["set.M"])
 
 
+def nodes_of(rows: pd.DataFrame) -> pd.Series:
+    """The variance h(4d/(Tρ))² of one node of the tree in each coordinate, row by row, h = ⌊log₂ T⌋ + 1, L = B₂ = 1."""
+    d, T = dimensions(rows), rows["T"].astype(float)
+    variance: pd.Series = (np.floor(np.log2(T)) + 1) * (4 * d / (T * rows["rho"])) ** 2
+    return variance
+
+
+def noise_of(rows: pd.DataFrame) -> pd.Series:
+    """E‖TREE(t)‖² = |NODE(t)| d times `nodes_of`, the mean over the T rounds, row by row."""
+    taken = rows["T"].map(lambda T: np.mean([t.bit_count() for t in range(1, int(T) + 1)]))
+    noise: pd.Series = taken * dimensions(rows) * nodes_of(rows)
+    return noise
+
+
+def variance_of(rows: pd.DataFrame) -> pd.Series:
+    """Lemma 4.8's bound 80d/T on E‖g_t - ∇F̂(w_t)‖², row by row: 16d/(T + 1) of GRAD and 64d/T of DIFF, L = 1."""
+    return 80 * dimensions(rows) / rows["T"].astype(float)
+
+
 def whole_bound(rows: pd.DataFrame) -> pd.Series:
     """The right-hand side of Theorem 4.9 row by row, with the constants its proof prints; for o2nc and o2nc-tree.
 
     Corollary 4.7's three terms, L = B₂ = 1: `first_term`; the regret over DT, sqrt(mean E‖g̃‖²)/√T with E‖g̃‖² ≤
-    3(v + 1 + n²), v = 80d/T the variance of Lemma 4.8 and n² = h²d(4d/(Tρ))² the noise of h = ⌊log₂ T⌋ + 1 nodes
-    (Corollaries 4.4 and 4.5, their 2 ln T replaced by the count it bounds); and 2 sqrt(v + n²), for ‖Δ - û‖ ≤ 2D.
+    3(v + 1 + n²), v = `variance_of` and n² the noise of h = ⌊log₂ T⌋ + 1 nodes (Corollaries 4.4 and 4.5, their 2 ln T
+    replaced by the count it bounds); and 2 sqrt(v + n²), for ‖Δ - û‖ ≤ 2D.
     """
-    d, T = rows["problem"].map(dimension_of), rows["T"].astype(float)
-    nodes = np.floor(np.log2(T)) + 1
-    variance = 80 * d / T
-    noise = np.where(np.isinf(rows["rho"]), 0.0, nodes**2 * d * (4 * d / (T * rows["rho"])) ** 2)
-    bound: pd.Series = first_term(rows) + np.sqrt(3 * (variance + 1 + noise) / T) + 2 * np.sqrt(variance + noise)
+    T, v = rows["T"].astype(float), variance_of(rows)
+    noise = (np.floor(np.log2(T)) + 1) * dimensions(rows) * nodes_of(rows)
+    bound: pd.Series = first_term(rows) + np.sqrt(3 * (v + 1 + noise) / T) + 2 * np.sqrt(v + noise)
     return bound
-
-
-def enough(rows: pd.DataFrame, start: float) -> float:
-    """The M (a power of 10^(1/4)) from which `whole_bound` is below the start, T chosen as Theorem 4.9 says."""
-    one = rows.iloc[[0]]
-    d, rho = dimension_of(one["problem"].iloc[0]), float(one["rho"].iloc[0])
-    radius, gap = float(one["set.radius"].fillna(RADIUS).iloc[0]), float(one["set.gap"].fillna(GAP).iloc[0])
-    for M in 10.0 ** np.arange(3, 16, 0.25):
-        scale = radius * M / (gap + radius)
-        T = max((math.sqrt(d) * scale) ** (2 / 3), (d**1.5 * scale / rho) ** 0.5)
-        if whole_bound(one.assign(**{"set.M": M, "T": round(T)})).iloc[0] < start:
-            return float(M)
-    return math.inf
-
-
-def exponent(algorithm: str, T: float, T_without_noise: float) -> float:
-    """The theorem's exponent of M: -1/3 where the first term of T leads, and for naive noise in any case; -1/2 where
-    the tree's noise sets a longer epoch (Theorem 4.9, Appendix E)."""
-    return -1 / 2 if T_without_noise < T and algorithm == "o2nc-tree" else -1 / 3

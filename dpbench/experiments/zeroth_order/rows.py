@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import math
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import pandas as pd
 
 from dpbench.experiments.zeroth_order.formulas import rho_of
 from dpbench.study.context import Context
+from dpbench.study.laws import share_interval
 from dpbench.study.paper import Paper
-from dpbench.study.statistics import means
+from dpbench.study.statistics import means, plus_minus
 from dpbench.study.style import GREEN, GREY, SKY, Look, look
 from dpbench.study.verdict import NotEnough
 
@@ -26,8 +27,8 @@ METHODS = {
 }
 FLOORS = {"o2nc-tree": "o2nc", "o2nc-naive": "o2nc-two-point", "o2nc-naive-gradient": "o2nc-gradient"}
 STATIONARY = 1e-6  # a measure below it counts as 0: 46 % of 912 runs are below 1e-9, 53 % above .06
-CARRY = 10  # failed runs at either end of a comparison of rates, from which it is tested
 PAPER = Paper(__package__)
+WithWords: TypeAlias = tuple[Any, dict[str, Any]]  # a figure, a table or whether a claim holds; its words' values
 
 
 def studied(context: Context, artefact: str) -> pd.DataFrame:
@@ -56,14 +57,14 @@ def needed(context: Context, artefact: str) -> pd.DataFrame:
     return rows
 
 
-def sphere_rows(context: Context) -> pd.DataFrame:
-    """The rows of the sphere family, by the ρ of the method that the probe ran, with what it notes as columns."""
-    rows = studied(context, "sphere")
+def noted(context: Context, artefact: str) -> pd.DataFrame:
+    """The finished rows of a family's probe, by the ρ of the method that ran, with what the probe notes as columns."""
+    rows = studied(context, artefact)
     if rows.empty:
         return rows
     rho = [math.inf if m == "o2nc" else rho_of(e) for m, e in zip(rows["set.method"], rows["epsilon"], strict=True)]
     notes = pd.DataFrame([json.loads(text) for text in rows["notes"]], index=rows.index)
-    return rows.assign(rho=np.round(rho, 3)).join(notes)
+    return rows.assign(rho=np.round(rho, 3), **{str(name): notes[name] for name in notes})
 
 
 class Method(NamedTuple):
@@ -76,6 +77,16 @@ class Method(NamedTuple):
 def over_seeds(rows: pd.DataFrame, by: list[str], value: str = "measured") -> pd.DataFrame:
     """Mean of a column, its standard error and the number of seeds, for each group."""
     return means(rows, by, value, sort=True).drop(columns="sd")
+
+
+def stderr(values: Any) -> Any:
+    """The standard error of the mean along the first axis."""
+    return pd.DataFrame(values).sem().to_numpy()
+
+
+def mean_of(values: Any) -> str:
+    """Mean ± standard error."""
+    return plus_minus(float(np.mean(values)), float(stderr(values)[0]))
 
 
 class Fraction(NamedTuple):
@@ -100,14 +111,12 @@ def failures(rows: pd.DataFrame) -> Fraction | None:
     The measure has two values, 0 and about .14 on phase retrieval, and hardly any between: its mean is a failure rate
     times .14, and only the rate can be tested.
     """
-    from scipy.stats import binomtest
-
     measured = rows["measured"].dropna()
     if measured.empty:
         return None
     failed = int((measured >= STATIONARY).sum())
-    interval = binomtest(failed, len(measured)).proportion_ci(method="exact")
-    return Fraction(failed, len(measured), float(interval.low), float(interval.high))
+    _, low, high = share_interval(failed, len(measured))
+    return Fraction(failed, len(measured), low, high)
 
 
 def failed_shares(rows: pd.DataFrame, by: list[str]) -> pd.DataFrame:
