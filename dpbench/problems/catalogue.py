@@ -27,14 +27,9 @@ def _unit(d: int, generator: np.random.Generator) -> np.ndarray:
     return w / np.linalg.norm(w)
 
 
-def _first_five(d: int, generator: np.random.Generator) -> np.ndarray:
-    return np.pad(_unit(5, generator), (0, d - 5))
-
-
 RULES: dict[str, Callable[[int, np.random.Generator], np.ndarray]] = {
     "zero": lambda d, generator: np.zeros(d),
     "unit": _unit,  # uniform on the unit sphere (second_order)
-    "first five": _first_five,  # the same in the first five coordinates, 0 in the others (zeroth_order)
     "normal": lambda d, generator: generator.standard_normal(d),  # nonconvex
     "tens": lambda d, generator: np.full(d, 10.0),  # accelerated
 }
@@ -127,9 +122,8 @@ CATALOGUE: dict[str, Recipe] = {
         "ijcnn-weighted", loss="sigmoid", weights={"l2": 1e-3}, row_bound=3.22, start="normal", unit=3.0
     ),
     # zeroth_order: (a) and (b) of its study; never from 0, where phase retrieval is flat by symmetry and every row's
-    # ramp loss has its kink. phase-5-in-d has the F of phase-5 and d coordinates
+    # ramp loss has its kink
     **{name: Recipe(name, loss="phase") for name in ("phase-5", "phase-20", "phase-100", "phase-5-long")},
-    **{name: Recipe(name, loss="phase", start="first five") for name in ("phase-5-in-20", "phase-5-in-100")},
     "a1a-ramp": Recipe("a1a-all", loss="ramp", start="normal", version=2),
     # greedy_coordinate: its algorithms clip, so rows need no bound. The paper prints no λ: those of its first author's
     # slides, which give the published numbers of non-zeros and starts; mtp's is not known: (mean of M_j)/n.

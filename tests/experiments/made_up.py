@@ -60,7 +60,7 @@ def row_and_traces(job, experiment: str) -> tuple[dict, list[dict]]:
         row |= {"notes": json.dumps(notes), "values": [number(i) for i in range(12)]}
     if job.algorithm in ("probe-sphere", "probe-kinks"):
         notes = {name: number(name) for name in ("start", "first", "F_start", "F", "error", "noise")}
-        more = {"epochs": 24, "failed": round(number("failed", 0, 24)), "off": [number("off"), number("off", 1)]}
+        more = {"epochs": 24, "failed": round(number("failed", 0, 24)), "off": [number("off"), number("aside")]}
         row["notes"] = json.dumps(notes | more)
     if job.sweep:
         members = math.prod(len(values) for values in job.axes.values())

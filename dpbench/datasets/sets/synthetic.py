@@ -157,7 +157,6 @@ SEED = 2024
 PHASE_ROWS = 100_000
 DIMENSIONS = (5, 20, 100)
 LONG = 1_000_000
-PHASE_ACTIVE = 5  # of the coordinates of the problems whose d varies and whose F does not
 
 
 def draw(rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -169,19 +168,18 @@ def draw(rng: np.random.Generator, n: int, d: int) -> tuple[np.ndarray, np.ndarr
     return A, x, np.abs(A @ x)
 
 
-def prepare_phase(d: int, rows: int = PHASE_ROWS, width: int | None = None) -> Callable[[Raw], Arrays]:
-    """The recipe that draws d columns; width: of the rows, whose coordinates from d on are 0."""
+def prepare_phase(d: int, rows: int = PHASE_ROWS) -> Callable[[Raw], Arrays]:
+    """The recipe that draws d columns."""
 
     def recipe(raw: Raw) -> Arrays:
         A, _, b = draw(np.random.Generator(np.random.PCG64DXSM(SEED + d)), rows, d)
-        return np.pad(A, ((0, 0), (0, (width or d) - d))), b
+        return A, b
 
     return recipe
 
 
 PHASE_SPECS = described({
     **{f"phase-{d}": prepare_phase(d) for d in DIMENSIONS}, "phase-5-long": prepare_phase(5, LONG),
-    **{f"phase-5-in-{d}": prepare_phase(PHASE_ACTIVE, width=d) for d in (20, 100)},
 })  # fmt: skip
 
 SPECS = [*SYNTHETIC_SPECS, *PHASE_SPECS]

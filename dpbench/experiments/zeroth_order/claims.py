@@ -207,7 +207,10 @@ def crossover(context: Context) -> WithWords:
     gaps, text = leads(needed(context, "privacy_for_free"), TREE, NAIVE)
     tree, naive = [rho for rho, gap in gaps.items() if gap > FREE], [rho for rho, gap in gaps.items() if gap < -FREE]
     held = max(tree) < min(naive) if tree and naive else None
-    return held, {"gaps": text, "free": FREE, "tree": max(tree, default="no"), "naive": min(naive, default="no")}
+    return held, {
+        "gaps": text, "free": FREE, "tree": f"ρ = {max(tree):g}" if tree else "no ρ",
+        "naive": f"ρ = {min(naive):g}" if naive else "no ρ",
+    }  # fmt: skip
 
 
 @PAPER.claim("first_order")

@@ -14,8 +14,6 @@ GAP, RADIUS = 1.0, 0.1  # the defaults of the settings
 TITLES = {
     "phase-5": "phase retrieval, d = 5",
     "phase-5-long": "phase retrieval, d = 5",
-    "phase-5-in-20": "phase retrieval in 5 of d = 20",
-    "phase-5-in-100": "phase retrieval in 5 of d = 100",
     "phase-20": "phase retrieval, d = 20",
     "phase-100": "phase retrieval, d = 100",
     "a1a-ramp": "a1a, ramp loss, d = 124",
@@ -30,7 +28,7 @@ def rho_of(epsilon: float) -> float:
 def dimension_of(problem: str) -> int:
     """d of a problem of `TITLES`.
 
-    >>> dimension_of("phase-5-in-100"), dimension_of("a1a-ramp")
+    >>> dimension_of("phase-100"), dimension_of("a1a-ramp")
     (100, 124)
     """
     return int(TITLES[problem].rpartition(" ")[2])
