@@ -26,14 +26,14 @@ from dpbench.study.style import BLUE, GREY, Look
 from dpbench.study.verdict import NOT_TESTABLE, NotEnough
 
 SURE = 4.0  # standard errors beyond which a mean is not what it should be by chance
-APART = 5.0  # standard errors by which a wrong run has to move the measure
+MOVES = 5.0  # standard errors by which a wrong run has to move the measure
 NEAR = 0.1  # how far above the theorem's a measured exponent may be
 NOISE = {0.5: "half the noise", 2.0: "twice the noise"}
 # These have to move the measure; a doubled GRAD or a smaller radius leads along the gutters as well.
 MOVING = ("no DIFF", "DIFF negated", "radius tripled", "ascent", *NOISE.values())
 
 
-class Run(NamedTuple):
+class KinkRuns(NamedTuple):
     """The ρ of some runs, and what is wrong with them."""
 
     rho: float
@@ -47,7 +47,7 @@ def runs_of(context: Context) -> dict[float, dict[str, pd.DataFrame]]:
         raise NotEnough("no rows", "kinks")
     rows = rows.assign(wrong=rows["planted"].map(NOISE).fillna(rows["set.wrong"]))
     found: dict[float, dict[str, pd.DataFrame]] = {}
-    for (rho, wrong), runs in frames.groups(rows, Run, sort=True):
+    for (rho, wrong), runs in frames.groups(rows, KinkRuns, sort=True):
         found.setdefault(rho, {})[wrong] = runs
     return {rho: runs for rho, runs in found.items() if "" in runs}
 
@@ -107,7 +107,7 @@ def on_kinks(context: Context, name: str, **words: str) -> WithWords:
     noticed = {wrong: text for wrong, (one, text) in found.items() if one is not held}
     return held if noticed else NOT_TESTABLE, {
         "rho": rho, "numbers": numbers, "runs": len(runs[""]), "M": runs[""]["set.M"].iloc[0],
-        "noticed": ", ".join(f"{wrong} {text}" for wrong, text in noticed.items()) or "no wrong run",
+        "noticed": ", ".join(f"{wrong} {text}" for wrong, text in noticed.items()) or "none, so it could not fail",
         "missed": ", ".join(wrong for wrong in found if wrong not in noticed) or "none",
     }  # fmt: skip
 
@@ -119,8 +119,8 @@ def power(context: Context) -> Iterator[WithWords]:
         gaps = moved(runs)
         if not {*MOVING} <= {*gaps}:
             raise NotEnough(f"wrong runs are missing at ρ = {rho:g}", "kinks")
-        yield all(abs(gaps[wrong]) >= APART for wrong in MOVING), {
-            "case": f"ρ = {rho:g}", "apart": APART, "gaps": ", ".join(f"{one} {z:+.1f}" for one, z in gaps.items()),
+        yield all(abs(gaps[wrong]) >= MOVES for wrong in MOVING), {
+            "case": f"ρ = {rho:g}", "apart": MOVES, "gaps": ", ".join(f"{one} {z:+.1f}" for one, z in gaps.items()),
         }  # fmt: skip
 
 
@@ -153,8 +153,8 @@ def kinks(context: Context) -> WithWords:
     }
     planted = [one for one in data if one["rho"] == data[0]["rho"] and one["wrong"] != "nothing"]
     return Table.of(data, columns, "", [] if data else [context.gap("kinks", "kinks")]), {
-        "found": bool(planted), "rho": data[0]["rho"] if data else "", "of": len(planted), "by": APART,
-        "moved": sum(abs(one["apart"]) >= APART for one in planted),
+        "found": bool(planted), "rho": data[0]["rho"] if data else "", "of": len(planted), "by": MOVES,
+        "moved": sum(abs(one["apart"]) >= MOVES for one in planted),
         "broken": sum(bool(one["broken"]) for one in planted),
     }  # fmt: skip
 
