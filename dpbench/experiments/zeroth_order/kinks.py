@@ -152,7 +152,7 @@ def kinks(context: Context) -> WithWords:
         "seeds": "{seeds}",
     }
     planted = [one for one in data if one["rho"] == data[0]["rho"] and one["wrong"] != "nothing"]
-    return Table.of(data, columns, "", [] if data else [context.gap("kinks", "kinks")]), {
+    return Table.of(data, columns, [] if data else [context.gap("kinks", "kinks")]), {
         "found": bool(planted), "rho": data[0]["rho"] if data else "", "of": len(planted), "by": MOVES,
         "moved": sum(abs(one["apart"]) >= MOVES for one in planted),
         "broken": sum(bool(one["broken"]) for one in planted),
@@ -227,4 +227,4 @@ def kink_rates(context: Context) -> WithWords:
         axis.set_xticks(right[x], [f"{at:,.6g}" for at in right[x]])
         axis.set_xticks([], minor=True)  # a logarithmic axis adds its own
     page.axes[0, 0].set_ylabel("mean measure")
-    return page.figure("", joined(tables), legend=3), {}
+    return page.figure(joined(tables), legend=3), {}
