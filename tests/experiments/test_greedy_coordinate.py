@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dpbench import experiments
-from dpbench.experiments.greedy_coordinate import claims, published
+from dpbench.experiments.greedy_coordinate import claims
 from dpbench.experiments.greedy_coordinate import rows as study
 from dpbench.problems import build
 from dpbench.run.runner import run
@@ -138,14 +138,6 @@ seeds = 1
 timed = 1
 trace = true
 settings = { passes = "best", step = "best", clip = "best" }
-
-[[quick]]
-artefacts = ["published_selection"]
-problems = ["log1"]
-algorithms = ["dp-gcd"]
-epsilon = [1.0]
-seeds = 1
-settings = { selection = ["proven", "published"], passes = [4, 20], step = 1, clip = 1 }
 """
 
 
@@ -193,9 +185,6 @@ def test_artefacts_of_a_small_run(small, tmp_path):
             output = artefact.render(small)
             output.save(tmp_path / artefact.name, artefact.title)
         assert (tmp_path / f"{artefact.name}.md").read_text()
-    table = pd.read_csv(tmp_path / "published_selection.csv")
-    assert (table["False"] <= 1).all()
-    assert table.set_index("T")["True"].loc[4] < 1 < table.set_index("T")["True"].loc[20]
 
 
 def found(ends):
@@ -281,26 +270,3 @@ def test_the_claim_on_the_rules_can_fail(monkeypatch):
     assert judge(monkeypatch, "rules_coincide", held | apart) == [HELD, HELD]
     assert judge(monkeypatch, "rules_coincide", held) == [OPEN, OPEN]
     assert judge(monkeypatch, "rules_coincide", held | apart | rules("square", 0.1, 0.2, 0.3)) == [NOT_HELD, NOT_HELD]
-
-
-def test_published_errors_are_within_what_our_seeds_would_give_five_runs(experiment, monkeypatch):
-    """Student's t by hand: 2.776·sd·sqrt(2/5) at 5 and 5 runs, here 1.76e-3, and half of the last printed digit."""
-    sd = 0.001
-    rows = pd.DataFrame({"problem": "california", "algorithm": ["dp-cd", "dp-gcd-published", "dp-sgd-1"], "seeds": 5,
-                         "mean": [0.0024 + 1.82e-3, 0.00056 + 1.7e-3, 0.096], "se": [sd / 5**0.5] * 2 + [0.0],
-                         "min": [0.0, 0.0, 0.096], "max": [1.0, 1.0, 0.096]})  # fmt: skip
-    monkeypatch.setattr(published, "finals", lambda runs: rows)
-    unit = np.array([-1.0, -1.0, 0.0, 1.0, 1.0])  # of deviation 1
-    runs = pd.concat(
-        [
-            pd.DataFrame({"problem": "california", "algorithm": name, "relative": mean + spread * unit})
-            for name, mean, spread in zip(rows["algorithm"], rows["mean"], (sd, sd, 0.0), strict=True)
-        ]
-    )
-    monkeypatch.setattr(published, "runs_at_published_settings", lambda context: runs)
-    monkeypatch.setattr(published, "facts", lambda context, artefact: {"california": SimpleNamespace(start=0.096)})
-    table = published.at_published_settings(SimpleNamespace(experiment=experiment))
-    assert table["within"].tolist() == [False, True, False]
-    assert table["still"].tolist() == [False, False, True]
-    assert "1 of 3 cells; not in california, dp-cd" in published.cells_within(table)
-    assert "as our runs stay at the start, 0.096" in published.cells_within(table)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.greedy_coordinate.published import AS_PUBLISHED, at_published_settings, cells_within
+from dpbench.experiments.greedy_coordinate.published import AS_PUBLISHED, at_published_settings
 from dpbench.experiments.greedy_coordinate.rows import (
     CASES,
     CD,
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
 
 FLOOR = 1e-6  # the lowest relative error drawn
-NEAR = 0.03  # of an axis: ends as near as that get rings of different sizes
+NEAR = 0.03  # of the longest run, and of the error of the start: who ends as near has not left it
 TIMED = (CD, SGD, COVERED, GCD, TIGHT)
 RULES = tuple(rule for case in CASES for rule in case.rules)
 WithWords = tuple[Any, dict[str, Any]]
@@ -77,6 +77,7 @@ def fig2(context: Context) -> WithWords:
 def published_settings(context: Context) -> WithWords:
     """Relative errors: published, at Table 4's hyperparameters with the published noise, and tuned."""
     table, tuned = at_published_settings(context), finals(tuned_runs(context, "table4"))
+    known = facts(context, "published_settings")
     names = problems(table)
     page = Panels(context, "published_settings", len(names), columns=4, size=(2.8, 2.3), room=0.6)
     for axis, problem in page.over(names, title=TITLES.__getitem__):
@@ -92,22 +93,18 @@ def published_settings(context: Context) -> WithWords:
                 axis.plot(published, y, "|", color=BLACK, ms=13, mew=1.8, label="published")
             for mean in select(tuned, problem=problem, algorithm=method)["mean"]:
                 axis.plot(mean, y - 0.28, ".", color=look.colour, label="tuned: mean")
-        if np.isfinite(panel["start"]).all():
-            axis.axvline(panel["start"].iloc[0], color=GREY, ls=":", lw=1, label="the start, w = 0")
+        if problem in known:
+            axis.axvline(known[problem].start, color=GREY, ls=":", lw=1, label="the start, w = 0")
         axis.set_yticks(range(len(AS_PUBLISHED)), [LOOKS[m].label.replace(" selection", "") for m in AS_PUBLISHED])
         axis.set(ylim=(-0.7, len(AS_PUBLISHED) - 0.4), xscale="log")
-        _label(axis.xaxis, *axis.get_xlim(), most=4)
+        _label(axis.xaxis, *axis.get_xlim())
         if axis not in page.axes[:, 0]:
             axis.set_yticklabels([])
     for axis in page.axes[-1]:
         axis.set_xlabel("(f − f*) / f*")
     figure = page.figure(plain(table), legend=4)
     figure.gaps = gaps(context, "published_settings", table, PROBLEMS, AS_PUBLISHED)
-    within = cells_within(table)
-    return figure, {
-        "found": len(table) > 0, "seeds": span(table["seeds"]), "within": within, "cells": within.partition(";")[0],
-        "trust": trust(context),
-    }  # fmt: skip
+    return figure, {"seeds": span(table["seeds"]), "trust": trust(context)}
 
 
 @PAPER.artefact("fig1", name="fig1", names=PROBLEMS, methods=METHODS, words="passes")
@@ -120,7 +117,9 @@ def error_curves(
     x = "seconds" if words == "seconds" else "passes"
     runs = tuned_runs(context, name, timed=x == "seconds")
     known, table = facts(context, name), curves(context, runs)
-    page = Panels(context, name, len(names), columns=4, size=(2.8, 2.9), room=0.8)
+    # As wide as a page of print, where letters keep their size: three panels a row, or two of four.
+    columns, size = (3, (2.4, 2.1)) if len(names) > 4 else (2, (3.6, 2.2))
+    page = Panels(context, name, len(names), columns=columns, size=size, room=1.0)
     shown = problems(runs, names)
     for axis, problem in page.over(shown, title=_lettered(shown)):
         panel = select(table, problem=problem, algorithm=methods)
@@ -137,7 +136,7 @@ def error_curves(
         axis.axhline(start, color=GREY, ls=":", lw=1, label="the start, w = 0")
         _abscissa(axis, panel, x)
         _ordinate(axis, panel, start)
-        _ends(axis, [(LOOKS[method], line[x].iloc[-1], line["mean"].iloc[-1]) for method, line in lines])
+        _ends(axis, [(LOOKS[m], line[x].iloc[-1], line["mean"].iloc[-1]) for m, line in lines], (panel[x].max(), start))
     page.label("seconds" if x == "seconds" else "passes over the data", "(f − f*) / f*")
     figure = page.figure(table, legend=4)
     figure.gaps = gaps(context, name, runs, names, methods)
@@ -162,19 +161,21 @@ def _lettered(names: list[str]) -> Callable[[str], str]:
     return lambda problem: f"({'abcdefgh'[names.index(problem)]}) {TITLES[problem]}"
 
 
-def _ends(axis: Axes, ends: list[tuple[Look, float, float]]) -> None:
-    """A marker per end; of those at about one point all but the first are rings, each around the ones before."""
-    to_axis = axis.transData + axis.transAxes.inverted()
-    placed: list[np.ndarray] = []
+def _ends(axis: Axes, ends: list[tuple[Look, float, float]], stands: tuple[float, float]) -> None:
+    """A marker per end; methods that end where they start are named instead, as their markers would be on one point.
+
+    stands: the largest abscissa, and the error of the start.
+    """
+    still = []
     for look, x, y in ends:
-        if not np.isfinite(y):
-            continue
-        point = to_axis.transform((x, max(y, FLOOR)))
-        below = sum(bool(np.abs(point - other).max() < NEAR) for other in placed)
-        placed.append(point)
-        face = look.colour if not below else "none"
-        axis.plot(x, max(y, FLOOR), look.marker if not below else "o", mec=look.colour, mfc=face, mew=1.4,
-                  ms=5 + 3.2 * below, zorder=4, clip_on=False)  # fmt: skip
+        if x < NEAR * stands[0] and abs(y / stands[1] - 1) < NEAR:
+            still.append(look.label)
+        elif np.isfinite(y):
+            axis.plot(x, max(y, FLOOR), look.marker, color=look.colour, mec="white", mew=0.7, ms=6.5, zorder=4,
+                      clip_on=False)  # fmt: skip
+    if still:
+        # Below the curves, which fall from left to right.
+        axis.text(0.17, 0.03, "\n".join(["at the start:", *still]), transform=axis.transAxes, fontsize=6.5, color=GREY)
 
 
 def _ordinate(axis: Axes, panel: pd.DataFrame, start: float) -> None:
@@ -183,29 +184,17 @@ def _ordinate(axis: Axes, panel: pd.DataFrame, start: float) -> None:
     top, low = max(finite.max(), start), min(panel["low"].clip(lower=FLOOR).min(), start)
     room = max((top / low) ** 0.06, 1.03)
     axis.set(yscale="log", ylim=(low / room, top * room))
-    _label(axis.yaxis, low / room, top * room, most=6)
+    _label(axis.yaxis, low / room, top * room)
 
 
-def _label(axis: Axis, low: float, high: float, most: int) -> None:
-    """Decades; where a logarithmic axis has less than two, as many plain numbers as fit."""
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+def _label(axis: Axis, low: float, high: float) -> None:
+    """Plain numbers at equal distances on a short logarithmic axis, where 1, 2 and 5 would leave one tick or none."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 
-    if high / low >= 100:
-        return
-    for digits in (
-        range(20, 200),
-        range(20, 200, 5),
-        range(20, 200, 10),
-        (20, 30, 50, 70, 100, 150),
-        (20, 50, 100),
-        (20,),
-    ):
-        numbers = [d * 10.0**k for k in range(-9, 9) for d in digits if low <= d * 10.0**k <= high]
-        if 1 <= len(numbers) <= most:
-            break
-    axis.set_major_locator(FixedLocator(numbers))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-    axis.set_minor_locator(NullLocator())
+    if high < 10 * low:
+        axis.set_major_locator(MaxNLocator(4))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())
 
 
 def _abscissa(axis: Axes, panel: pd.DataFrame, x: str) -> None:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterator
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dpbench.experiments.greedy_coordinate.rows import (
@@ -14,7 +13,6 @@ from dpbench.experiments.greedy_coordinate.rows import (
     COVERED,
     DOUBLED,
     GCD,
-    L1,
     LOOKS,
     PUBLISHED,
     ROOT,
@@ -22,7 +20,6 @@ from dpbench.experiments.greedy_coordinate.rows import (
     SELECTION,
     SGD,
     TITLES,
-    facts,
     finals,
     problems,
     published_method,
@@ -30,10 +27,8 @@ from dpbench.experiments.greedy_coordinate.rows import (
     runs_at_published_settings,
     runs_with_wrong_noise,
 )
-from dpbench.study import laws
 from dpbench.study.context import Context, select
 from dpbench.study.printed import ROUNDED, Number
-from dpbench.study.statistics import plus_minus
 from dpbench.study.verdicts import HONEST, NOT_PUBLIC, Cell, Place, Runs
 
 AS_PUBLISHED = (CD, SGD, DOUBLED, PUBLISHED)  # what runs at the hyperparameters of Table 4
@@ -119,45 +114,8 @@ def published_end(paper: dict[str, Any], problem: str, method: str) -> float:
     return float(paper["ends"].get(name, {}).get(method, math.nan))
 
 
-def half_a_digit(value: float) -> float:
-    """Half of the last of two printed significant digits."""
-    return 0.5 * 10.0 ** (math.floor(math.log10(value)) - 1)
-
-
 def at_published_settings(context: Context) -> pd.DataFrame:
-    """`finals` at the hyperparameters of Table 4, with `published`, `start`, `still` and `within`.
-
-    within: whether the test of a published mean of 5 runs does not reject it; None where none is published, or we have
-    one run. still: whether no run has moved from the start.
-    """
-    paper, known = context.experiment.published(), facts(context, "published_settings")
-    runs = select(runs_at_published_settings(context), algorithm=list(AS_PUBLISHED))
-    table = finals(runs)
-    cells = list(zip(table["problem"], table["algorithm"], strict=True))
-    published = np.array([published_end(paper, *cell) for cell in cells])
-    starts = np.array([known[p].start if p in known else math.nan for p, _ in cells])
-    within: list[bool | None] = []
-    # A printed number is known to half of its last digit, so the test gives it that much for nothing.
-    for (problem, algorithm), value in zip(cells, published, strict=True):
-        ours = select(runs, problem=problem, algorithm=algorithm)["relative"]
-        slack = half_a_digit(value) if value > 0 else 0.0
-        testable = not math.isnan(value) and len(ours) > 1  # one run has no spread
-        chance = float(laws.mean_chance(ours, value, paper["seeds"], slack=slack)) if testable else math.nan
-        within.append(chance >= laws.LEVEL if testable else None)
-    moved = (np.abs(table[name].to_numpy(float) - starts) for name in ("min", "max")) if len(table) else ()
-    still = np.maximum(*moved) < 1e-9 if cells else []
-    return table.assign(published=published, start=starts, within=pd.Series(within, table.index, object), still=still)
-
-
-def cells_within(table: pd.DataFrame) -> str:
-    """In how many cells of Table 3 the published error is within, and which are not; DP-SGD's count by either noise."""
-    cells = select(table, problem=list(L1))
-    cells = cells.assign(method=[published_method(name) for name in cells["algorithm"]])
-    outside, count = [], 0
-    for (problem, method), group in cells.groupby(["problem", "method"], sort=False):
-        count += 1
-        if not group["within"].any():
-            still = f", as our runs stay at the start, {group['start'].iloc[0]:.3g} on our draw"
-            outside.append(f"{problem}, {method} ({plus_minus(group['mean'].iloc[0], math.nan)} against "
-                           f"{group['published'].iloc[0]:g}{still if group['still'].any() else ''})")  # fmt: skip
-    return f"{count - len(outside)} of {count} cells" + (f"; not in {'; '.join(outside)}" if outside else "")
+    """`finals` at the hyperparameters of Table 4, beside the `published` error; the cells say whether it agrees."""
+    table = finals(select(runs_at_published_settings(context), algorithm=list(AS_PUBLISHED)))
+    paper, at = context.experiment.published(), zip(table["problem"], table["algorithm"], strict=True)
+    return table.assign(published=[published_end(paper, *cell) for cell in at])

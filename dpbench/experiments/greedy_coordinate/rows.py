@@ -186,7 +186,8 @@ def end_of(table: pd.DataFrame, problem: str, method: str) -> End | None:
 def curves(context: Context, runs: pd.DataFrame) -> pd.DataFrame:
     """(problem, method, iteration): passes, seconds, and mean, min and max over seeds of the relative error."""
     if runs.empty:
-        return runs.assign(iteration=[], passes=[], mean=[], low=[], high=[], seeds=[])
+        columns = ["problem", "algorithm", "iteration", "passes", "seconds", "mean", "low", "high", "seeds"]
+        return pd.DataFrame(columns=columns)
     traces = context.traces(runs)
     with np.errstate(invalid="ignore"):
         traces = traces.assign(relative=(traces["excess"] / traces["optimum"]).fillna(np.inf))

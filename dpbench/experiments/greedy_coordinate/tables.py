@@ -31,7 +31,6 @@ from dpbench.experiments.greedy_coordinate.rows import (
     trust,
     tuned_runs,
 )
-from dpbench.run.row import setting
 from dpbench.study.context import Context
 from dpbench.study.grid import GridEntry
 from dpbench.study.output import Table, Words
@@ -154,26 +153,6 @@ def table4(context: Context) -> WithWords:
               "step", "error"]  # fmt: skip
     made = Table(pd.DataFrame(rows, columns=header), plain(table), missing)
     return made, {"seeds": span(table["seeds"]), "trust": trust(context)}
-
-
-@PAPER.artefact("published_selection")
-def published_selection(context: Context) -> WithWords:
-    """The ε that the published noise of the selection really has."""
-    rows = context.rows("published_selection")
-    rows = rows[rows["status"].eq("done")]
-    rows = rows.assign(published=setting(rows, "selection").eq("published"))
-    table = rows.pivot_table(
-        index=["problem", "delta", "T"], columns="published", values="epsilon_planned"
-    ).reset_index()
-    both = table.itertuples(index=False) if {False, True} <= set(table) else ()
-    lines = [
-        [TITLES[problem], f"{delta:.3g}", f"{T:.0f}", f"{proven:.3f}", f"{published:.3f}"]
-        for problem, delta, T, proven, published in both
-    ]
-    missing = [] if lines else [context.gap("published_selection", "published selection")]
-    frame = pd.DataFrame(lines, columns=["rows at n of", "δ", "T", "ε spent, proven", "ε spent, published"])
-    values = {"published": table[True].max(), "proven": table[False].max()} if lines else {}
-    return Table(frame, table.rename(columns=str), missing), values | {"found": bool(lines)}
 
 
 @PAPER.artefact("rules")
