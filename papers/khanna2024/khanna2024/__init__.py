@@ -1,121 +1,225 @@
-"""A high-dimensional track: families of private linear models where d is large, in the manner of Khanna et al. (2024).
+"""Khanna, Raff and Inkawhich, "SoK: a review of differentially private linear models" (SaTML 2024): Tables II and V.
 
-The review compares methods at settings tuned on each data set. Here every method runs at its public rule, from n, d and
-ε alone, as on the leaderboard, whose keys these runs share: rows of the one are rows of the other.
+A run is the review's whole protocol: 20 splits, the tuning grid, and the choice among its settings. What the package
+says in words is in words.md.
 """
 
+import math
 import sys
+from collections.abc import Iterator
 
 import numpy as np
-from dpbench.leaderboard import tracks
-from dpbench.leaderboard.nulls import nulls
+import pandas as pd
+from dpbench.privacy.ledger import CountedRelease, Laplace, PureDP, Relation
+from dpbench.privacy.verify import spent
 from dpbench.study.context import Context, memoised, select
+from dpbench.study.declare import Case
 from dpbench.study.experiment import Experiment
+from dpbench.study.laws import FEWEST
 from dpbench.study.output import Table
-from dpbench.study.panels import Panels, curve
-from dpbench.study.paper import Ends, Paper
-from dpbench.study.statistics import excess, means, plus_minus
-from dpbench.study.style import GREY, look
-from dpbench.study.verdict import NotEnough
+from dpbench.study.paper import End, Ends, Paper, Stroke, by_factor, by_switches, drawn_lines
+from dpbench.study.printed import Number
+from dpbench.study.style import BLACK, BLUE, GREEN, RED
+from dpbench.study.verdicts import Cell, Place, Switch
 
-PAPER = Paper(__name__)
-FAMILIES = {
-    "coordinate descent": ("dp-cd", "dp-gcd"),
-    "Frank-Wolfe": ("dp-frank-wolfe",),
-    "objective perturbation": ("objpert", "objpert-pure"),
-    "output perturbation": ("output-perturbation",),
-    "gradient descent": ("dp-gd-average", "dp-sgd-1"),
-}
-FAMILY = {name: family for family, names in FAMILIES.items() for name in names}
-COORDINATE = "coordinate descent"
-ERRORS = 2.0  # standard errors of a difference
-LEARNS = 0.99  # of the excess loss of w = 0: what is above it stays there
-TITLES = {"madelon-l1-unit": "madelon, d = 501", "gen-wide": "drawn, n = 1,000, d = 2,000",
-          "gen-very-wide": "drawn, n = 600, d = 20,000", "dorothea-unit": "dorothea, n = 800, d = 88,119"}  # fmt: skip
+from khanna2024.protocol import TITLES
+
+SHARED, CONSTANTS = "shared noise", "constants as released"
+SWITCHES = (
+    Switch(SHARED, ("noise", "shared"), "lin_autoproc.py, line 156: Pool(15), forked, for every setting"),
+    Switch(CONSTANTS, ("calibration", "published"), "the noise scales of optimizers/*.py"),
+)
+PAPER = Paper(__name__, SWITCHES)
+ROBUST = ("htfw", "htpl", "htsl", "htso")
+TABLES = {"table2": "Table II", "table5": "Table V"}
+SETS = {"table2": "Bodyfat", "table5": "Heart"}
+BETTER = {"table2": -1, "table5": 1}  # less error, more accuracy
+PRIVATE, NONPRIVATE = (0.1, 0.5, 1.0, 2.0, 5.0), 100.0
+PRINTED, KEPT, PLAIN = "printed", "noise that keeps ε, tuned", "noise that keeps ε, one setting"
+RELEASED, INDEPENDENT = "shared noise, as released", "independent noise, as released"
+FORMS = {f"{SHARED} + {CONSTANTS}": RELEASED, CONSTANTS: INDEPENDENT, "": KEPT}  # by the switches that are on
+LOOKS = {RELEASED: (RED, "-"), INDEPENDENT: (BLUE, "-"), KEPT: (GREEN, "-"), PLAIN: (GREEN, ":")}
+DRAWN = [{"table": which, "method": one} for which, ones in (("table2", ("htso", "htsl", "dpight", "fw")),
+         ("table5", ("htso", "htfw", "dpight", "fw"))) for one in ones]  # fmt: skip
+LIMITS = {"table2": (0.04, 0.13), "table5": (0.4, 0.9)}
+QUANTITIES = ("mean", "two errors")
+DELTA = 151.0**-2
 
 
 @memoised
-def losses(context: Context):
-    """Mean excess loss by problem, method and ε, in units of that of w = 0; families by name."""
-    rows = context.rows("losses")
-    rows = rows[rows["excess"].notna() | rows["status"].eq("diverged")]
-    rows = rows[rows["algorithm"].isin(FAMILY)]
-    ratio = excess(rows) / rows["problem"].map(nulls()).astype(float)
-    table = means(rows.assign(ratio=ratio), ["problem", "algorithm", "epsilon"], "ratio")
-    return table.assign(family=table["algorithm"].map(FAMILY))
+def runs(context: Context, table: str, artefact: str = "") -> pd.DataFrame:
+    """The runs of a table's data set with `method`, `form`, and what a table prints: `mean` and `two` errors."""
+    rows = PAPER.rows(context, artefact or table)
+    rows = rows[rows["problem"].str.startswith(f"khanna-{SETS[table].lower()}") & rows["measured"].notna()]
+    if rows.empty:
+        return rows.assign(method=[], form=[], mean=[], two=[])
+    return rows.assign(
+        method=rows["algorithm"].str.removeprefix("review-"),
+        form=rows["on"].map(FORMS).where(rows["set.tuned"].ne(False), PLAIN),
+        mean=rows["measured"].astype(float),
+        two=2 * rows["measured_error"].astype(float),
+    )
 
 
-@PAPER.artefact("losses")
-def figure(context: Context):
-    """A panel per problem."""
-    table, problems = losses(context), context.problems("losses")
-    page = Panels(context, "losses", len(problems), columns=2, size=(3.6, 2.6), room=0.8)
-    for axis, problem in page.over(problems, title=TITLES.get):
-        panel = select(table, problem=problem)
-        if page.empty(axis, panel, problem, problem):
-            continue
-        for name in FAMILY:
-            line = select(panel, algorithm=name)
-            curve(axis, line[np.isfinite(line["mean"])], "epsilon", look(name))
-        axis.axhline(1, color=GREY, ls=":", lw=1)
-    page.label("ε", "excess loss / that of w = 0", scale="log")
-    return page.figure(table), {}
+@memoised
+def ends(context: Context, table: str) -> pd.DataFrame:
+    """What a table prints, and the means over our runs of the same, by form, method and ε: `mean`, and its `se`.
 
-
-@PAPER.artefact("best")
-def best_table(context: Context):
-    """The best method of each family, a column per problem and ε."""
-    table = losses(context).sort_values("mean", kind="stable").drop_duplicates(["problem", "epsilon", "family"])
-    for column, order in (("epsilon", None), ("problem", list(TITLES)), ("family", list(FAMILIES))):
-        table = table.sort_values(column, key=lambda c: c.map(order.index) if order else c, kind="stable")  # noqa: B023
-    cells = table[["problem", "epsilon", "family", "mean", "se"]]
-    across = {f"{p}, ε = {e:g}": {"problem": p, "epsilon": e} for p, e in cells[["problem", "epsilon"]].to_numpy()}
-    made = Table.crossed(
-        cells, [{"family": one} for one in dict.fromkeys(cells["family"])], {"family": "{family}"}, across,
-        lambda one: plus_minus(one["mean"], one["se"], ".2g"), data=cells,
+    low, high: between which 90 % of our runs are.
+    """
+    paper, data = context.experiment.published(), runs(context, table)
+    ours = data.groupby(["form", "method", "epsilon"], sort=False).agg(
+        mean=("mean", "mean"), se=("two", lambda two: two.mean() / 2), seeds=("mean", "size"),
+        low=("mean", lambda mean: mean.quantile(0.05)), high=("mean", lambda mean: mean.quantile(0.95)),
     )  # fmt: skip
-    made.gaps = [] if len(cells) else [context.gap("losses", "every row")]
+    printed = [
+        {"form": PRINTED, "method": method, "epsilon": float(e), "mean": float(m), "se": float(two) / 2, "seeds": 1}
+        for method in TITLES if method in paper[table]
+        for e, m, two in zip(paper["epsilon"], paper[table][method]["mean"], paper[table][method]["error"], strict=True)
+    ]  # fmt: skip
+    return pd.concat([pd.DataFrame(printed), ours.reset_index()], ignore_index=True)
+
+
+def floor(context: Context, table: str) -> End:
+    """w = 0, which in Table V is the class that most rows have."""
+    mean, two = map(float, context.experiment.published()["floor"][table])
+    return End(mean, two / 2, 1, {})
+
+
+@PAPER.artefact("table2", section="table", which="table2", name="Table II: Bodyfat, mean squared error", least="w = 0")
+@PAPER.artefact("table5", section="table", which="table5", name="Table V: Heart, accuracy", least="w = 0: larger class")
+def table(context: Context, which, name, least):
+    data, base = ends(context, which), floor(context, which)
+    across = {"nonprivate" if e == NONPRIVATE else f"ε = {e:g}": {"epsilon": e} for e in sorted(set(data["epsilon"]))}
+    bottom = [{"form": "", "method": least, "mean": base.mean, "se": base.se} | at for at in across.values()]
+    keys = [{"method": one, "form": form} for one in TITLES for form in (PRINTED, *LOOKS)]
+    keys = [{"method": least, "form": ""}, *(key for key in keys if len(select(data, **key)))]
+    lead = {"method": lambda key: TITLES.get(key["method"], key["method"]), "runs": "{form}"}
+    data = pd.concat([pd.DataFrame(bottom), data], ignore_index=True)
+    made = Table.crossed(data, keys, lead, across, lambda one: f"{one['mean']:.4f} ({2 * one['se']:.4f})", data=data)
+    made.gaps = [] if len(runs(context, which)) else [context.gap(which, "every run")]
     return made, {}
 
 
-@PAPER.claim("coordinates")
-def coordinates(context: Context):
-    """The best coordinate method against the best of all other families, cell by cell."""
-    better, worse, alike, still = [], [], 0, 0
-    for (problem, epsilon), part in losses(context).groupby(["problem", "epsilon"], sort=False):
-        ends, mine = Ends(part, "losses", ""), part["family"].eq(COORDINATE)
-        if not mine.any() or mine.all():
-            continue
-        best, other = ends(family=COORDINATE), ends(family=[one for one in FAMILIES if one != COORDINATE])
-        lead, where = best.lead(other), f"{problem} at ε = {epsilon:g}"
-        alike += abs(lead) <= ERRORS
-        still += lead > ERRORS and best.mean > LEARNS
-        (better if lead > ERRORS else worse if lead < -ERRORS else []).append(where)
-    if not better and not worse and not alike:
-        raise NotEnough
-    return len(better) > len(worse), {"better": len(better), "still": still, "alike": alike, "worse": len(worse),
-                                      "where": "; ".join(worse) or "none"}  # fmt: skip
+def place(key) -> str:
+    return f"{TITLES[key['method']]} on {SETS[key['table']]}"
 
 
-@PAPER.claim("useful")
-def useful(context: Context):
-    """At each ε, on how many problems some method is below w = 0 by 1 % and by two standard errors."""
-    found = losses(context)
-    if found.empty:
-        raise NotEnough
-    for epsilon, part in found.groupby("epsilon"):
-        below = part[part["mean"] + ERRORS * part["se"] < LEARNS].groupby("problem").size()
-        there = part["problem"].nunique()
-        held = True if len(below) == there else None if len(below) else False
-        yield held, {"epsilon": epsilon, "below": len(below), "there": there, "where": ", ".join(below.index) or "none"}
+@PAPER.artefact("curves")
+def curves(context: Context):
+    data = pd.concat([ends(context, which).assign(table=which) for which in TABLES]).query("epsilon != @NONPRIVATE")
+
+    def panel(axis, key):
+        dots = select(data, form=PRINTED, **key)
+        axis.errorbar(dots["epsilon"], dots["mean"], 2 * dots["se"], fmt="o", color=BLACK, ms=4, lw=1, label=PRINTED)
+        axis.axhline(floor(context, key["table"]).mean, color=BLACK, lw=1, ls=":", label="w = 0")
+        axis.set(xscale="log", ylim=LIMITS[key["table"]], title=place(key))
+
+    page = drawn_lines(
+        context, "curves", data[data["form"].ne(PRINTED)], "epsilon", DRAWN,
+        [Stroke({"form": form}, form, colour, 1.2, style, end=False) for form, (colour, style) in LOOKS.items()],
+        lambda key, lines: f"{place(key)}: {lines}", panel=panel,
+        columns=4, size=(2.6, 2.5), room=0.9,
+    )  # fmt: skip
+    page.label("ε", "error (above), accuracy (below)")
+    return page.figure("", data), {}
+
+
+def found(context: Context, table: str, **key) -> Iterator[tuple[str, list[End], list[bool]]]:
+    """By form, the best end with this key at each ε, and whether it is better than w = 0 by two errors of its own."""
+    base, sign = floor(context, table), BETTER[table]
+    for form in (PRINTED, *FORMS.values()):
+        at = Ends(select(ends(context, table), form=form, **key), table, f"no run: {form}, ε = {{epsilon:g}}")
+        levels = [e for e in context.epsilons(table) if e != NONPRIVATE]
+        best = [max(at.all(epsilon=e), key=lambda end: sign * end.mean) for e in levels]
+        yield form, best, [sign * (end.mean - base.mean) > 2 * end.se for end in best]
+
+
+@PAPER.claim("htso_bodyfat", section="htso", table="table2", name="Bodyfat")
+@PAPER.claim("htso_heart", section="htso", table="table5", name="Heart")
+def htso(context: Context, table, name):
+    least = floor(context, table).mean
+    for form, best, ahead in found(context, table, method="htso"):
+        given = {"form": form, "won": sum(ahead), "of": len(best), "least": least}
+        yield all(ahead), given | {"means": ", ".join(f"{end.mean:.4f}" for end in best)}
+
+
+@PAPER.claim("robust_bodyfat", section="robust", table="table2", name="Bodyfat")
+@PAPER.claim("robust_heart", section="robust", table="table5", name="Heart")
+def robust(context: Context, table, name):
+    for form, best, ahead in found(context, table):
+        first = [end["method"] in ROBUST for end in best]
+        won, named = sum(map(min, first, ahead)), ", ".join(TITLES[end["method"]] for end in best)
+        yield won == len(best), {"form": form, "first": sum(first), "won": won, "of": len(best), "named": named}
+
+
+@PAPER.claim("shared")
+def shared(context: Context):
+    """At each ε, whether HTSO's printed error on Bodyfat is nearer to the mean of shared noise or of independent."""
+    means = {form: np.array([end.mean for end in best]) for form, best, _ in found(context, "table2", method="htso")}
+    printed, ours, other = (means[form] for form in (PRINTED, RELEASED, INDEPENDENT))
+    near = abs(printed - ours) < abs(printed - other)
+    given = {"printed": printed.mean(), "ours": ours.mean(), "other": other.mean()}
+    return bool(near.all()), given | {"near": near.sum(), "of": len(near)}
+
+
+@PAPER.erratum("peeling")
+def peeling():
+    """s = 10 choices by report noisy max, and the 10 chosen values, each moved by λ, with scale λ·2√(3 s ln(1/δ)/ε)."""
+    for epsilon in PRIVATE:
+        scale = 2 * math.sqrt(30 * math.log(1 / DELTA) / epsilon)
+        choices, values = CountedRelease(PureDP(2 / scale), 10, "choices"), CountedRelease(Laplace(scale), 10, "values")
+        low, high = (spent(plan, DELTA, Relation.REPLACE_ONE).epsilon for plan in ((values,), (choices, values)))
+        yield Case(f"s = 10, ε = {epsilon:g}", epsilon, low, high, part=True)
+
+
+@PAPER.erratum("truncation")
+def truncation():
+    for epsilon in (PRIVATE[0], PRIVATE[-1]):
+        yield Case(f"residuals of any size, ε = {epsilon:g}", epsilon, 0.0, math.inf)
+
+
+@PAPER.erratum("location")
+def location():
+    """Scale 1: a row of the second half moves the direction by 8η at most, which then shrinks by 1 - η a step."""
+    eta = math.log(151 / math.log(28)) / 151
+    plan = tuple(CountedRelease(PureDP(16 * eta * (1 - eta) ** i), 1, "direction") for i in range(76))
+    cost = spent(plan, DELTA, Relation.REPLACE_ONE).epsilon
+    for epsilon in PRIVATE:
+        yield Case(f"Bodyfat, ε = {epsilon:g}", epsilon, 0.0, cost)
+
+
+def cells(context: Context) -> Iterator[Cell]:
+    """Every printed pair of the methods that are here: the mean of 20 splits and its two standard errors.
+
+    With shared noise the 20 splits are one draw, so a printed pair is one of our runs, whose seed is the draw.
+    """
+    paper, names = context.experiment.published(), {"mean": "mean", "two_errors": "two"}
+    for which, title in TABLES.items():
+        rows, wrong = runs(context, which), runs(context, which, "planted")
+        rows, base = rows[rows["form"].ne(PLAIN)], [[float(one)] * FEWEST for one in paper["floor"][which]]
+        for (method, epsilon), own in rows.groupby(["method", "epsilon"], sort=False):
+            printed, off = paper[which][method], select(wrong, method=method, epsilon=epsilon)
+            pair = (printed[name][paper["epsilon"].index(epsilon)] for name in ("mean", "error"))
+            planted = by_factor(off, **names) if len(off) else {}
+            yield Cell(
+                Place(title, TITLES[method], "nonprivate" if epsilon == NONPRIVATE else f"ε = {epsilon:g}"),
+                which,
+                tuple(map(Number, QUANTITIES, pair)),
+                by_switches(own, **names),
+                switches=(SHARED, CONSTANTS),
+                planted=planted | {"w = 0": dict(zip(QUANTITIES, base, strict=True))},
+                curve=f"{method} {which}",
+            )
 
 
 EXPERIMENT = Experiment(
     name="khanna2024",
-    title="Private linear models for high-dimensional data",
+    title="A review of private linear models for high-dimensional data",
     citation="Khanna, Raff, Inkawhich, SaTML 2024",
     package=__name__,
     modules=(sys.modules[__name__],),
-    short="High-dimensional models",
-    expand=lambda block, profile: tracks.expand(block),
+    cells=cells,
+    switches=SWITCHES,
+    short="Review of linear models",
 )
