@@ -41,7 +41,7 @@ FORMS = {f"{SHARED} + {CONSTANTS}": RELEASED, CONSTANTS: INDEPENDENT, "": KEPT} 
 LOOKS = {RELEASED: (RED, "-"), INDEPENDENT: (BLUE, "-"), KEPT: (GREEN, "-"), PLAIN: (GREEN, ":")}
 DRAWN = [{"table": which, "method": one} for which, ones in (("table2", ("htso", "htsl", "dpight", "fw")),
          ("table5", ("htso", "htfw", "dpight", "fw"))) for one in ones]  # fmt: skip
-LIMITS = {"table2": (0.04, 0.13), "table5": (0.4, 0.9)}
+LIMITS = {"table2": (0.02, 0.13), "table5": (0.4, 0.9)}
 QUANTITIES = ("mean", "two errors")
 DELTA = 151.0**-2
 
@@ -198,7 +198,7 @@ def cells(context: Context) -> Iterator[Cell]:
     for which, title in TABLES.items():
         rows, wrong = runs(context, which), runs(context, which, "planted")
         rows, base = rows[rows["form"].ne(PLAIN)], [[float(one)] * FEWEST for one in paper["floor"][which]]
-        for (method, epsilon), own in rows.groupby(["method", "epsilon"], sort=False):
+        for (method, epsilon), own in rows.groupby(["method", "epsilon"]):
             printed, off = paper[which][method], select(wrong, method=method, epsilon=epsilon)
             pair = (printed[name][paper["epsilon"].index(epsilon)] for name in ("mean", "error"))
             planted = by_factor(off, **names) if len(off) else {}

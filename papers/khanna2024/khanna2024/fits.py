@@ -125,12 +125,11 @@ def _table() -> tuple[np.ndarray, np.ndarray]:
 def released_truncation(u: np.ndarray) -> np.ndarray:
     """`catoni` with the released sign, to 1e-8 from a table within ±FAR, as it is evaluated for every row."""
     values, steps = _table()
-    place = (np.clip(u, -FAR, FAR) + FAR) * (POINTS / (2 * FAR))
+    far = ~(np.abs(u) <= FAR)  # NaN, too, of weights that diverged
+    place = (np.where(far, 0.0, u) + FAR) * (POINTS / (2 * FAR))
     at = place.astype(np.int64)
     found = values[at] + (place - at) * steps[at]
-    far = np.abs(u) > FAR
-    if far.any():
-        found[far] = catoni(u[far], -1.0)
+    found[far] = catoni(u[far], -1.0)
     return found
 
 

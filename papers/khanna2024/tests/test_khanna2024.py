@@ -188,7 +188,8 @@ def test_a_batch_of_trials_and_settings_is_each_of_them_alone():
             continue
         whole = method(one)
         for i in range(3):
-            alone = Fit(one.X[[i]], one.y[[i]], False, BUDGET, False, one.draws, 4, 2, one.eta, one.k)
+            draws = Draws(one.draws.generator, (1, 1), False, 0.0)
+            alone = Fit(one.X[[i]], one.y[[i]], False, BUDGET, False, draws, 4, 2, one.eta, one.k)
             np.testing.assert_allclose(method(alone)[0], whole[i], atol=1e-12)
 
 
