@@ -168,7 +168,8 @@ def chance(
         odds = share * float(laws.std_chance(finite, number.value, k, slack=number.slack, count=number.count))
         return odds, f"{name}: ours sd {spread:.3g}, published {number.text}, {_p(odds)}"
     # A mean of k is at least a kth of each run, where none is negative: the paper's runs had none beyond k times it.
-    small = finite[finite <= k * (number.value + number.slack)] if finite.min() >= 0 else finite
+    # One run is its own mean, which says nothing of the others.
+    small = finite[finite <= k * (number.value + number.slack)] if k > 1 and finite.min() >= 0 else finite
     if 1 < len(small) < len(finite):
         share, finite = (len(small) / len(values)) ** k, small
     theirs = f"published {number.text} (k = {k})"

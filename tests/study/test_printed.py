@@ -1,6 +1,7 @@
+import numpy as np
 import pytest
 
-from dpbench.study.printed import EQUAL, OTHER, TIE, agreement, roundings
+from dpbench.study.printed import EQUAL, OTHER, TIE, Number, agreement, chance, roundings
 
 
 @pytest.mark.parametrize(
@@ -30,3 +31,10 @@ def test_both_rules_are_named_at_a_tie():
 def test_what_is_no_printed_number(text):
     with pytest.raises(ValueError, match="printed number"):
         agreement(1.0, text)
+
+
+def test_runs_beyond_a_printed_mean_are_none_of_the_papers_but_where_it_is_of_one_run():
+    ours = np.append(np.linspace(0.9, 1.1, 19), 50.0)
+    assert chance(Number("loss", "1.00", k=20), ours, None)[0] < 0.5  # no run of 20 with this mean is 50
+    middle = np.linspace(0.9, 1.1, 20)
+    assert chance(Number("loss", "1.00", k=1), middle, None)[0] > 0.9  # half of ours are above it, as they should be

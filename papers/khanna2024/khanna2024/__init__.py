@@ -122,7 +122,7 @@ def curves(context: Context):
         columns=4, size=(2.6, 2.5), room=0.9,
     )  # fmt: skip
     page.label("ε", "error (above), accuracy (below)")
-    return page.figure("", data), {}
+    return page.figure(data), {}
 
 
 def found(context: Context, table: str, **key) -> Iterator[tuple[str, list[End], list[bool]]]:
@@ -175,8 +175,7 @@ def peeling():
 
 @PAPER.erratum("truncation")
 def truncation():
-    for epsilon in (PRIVATE[0], PRIVATE[-1]):
-        yield Case(f"residuals of any size, ε = {epsilon:g}", epsilon, 0.0, math.inf)
+    return (Case(f"residuals of any size, ε = {epsilon:g}", epsilon, 0.0, math.inf) for epsilon in PRIVATE)
 
 
 @PAPER.erratum("location")
@@ -201,15 +200,18 @@ def cells(context: Context) -> Iterator[Cell]:
         for (method, epsilon), own in rows.groupby(["method", "epsilon"]):
             printed, off = paper[which][method], select(wrong, method=method, epsilon=epsilon)
             pair = (printed[name][paper["epsilon"].index(epsilon)] for name in ("mean", "error"))
-            planted = by_factor(off, **names) if len(off) else {}
+            planted, ours = by_factor(off, **names) if len(off) else {}, by_switches(own, **names)
+            planted |= {
+                "w = 0": dict(zip(QUANTITIES, base, strict=True)),
+                INDEPENDENT: ours.get(frozenset([CONSTANTS]), {}),
+            }
             yield Cell(
                 Place(title, TITLES[method], "nonprivate" if epsilon == NONPRIVATE else f"ε = {epsilon:g}"),
                 which,
                 tuple(map(Number, QUANTITIES, pair)),
-                by_switches(own, **names),
+                ours,
                 switches=(SHARED, CONSTANTS),
-                planted=planted | {"w = 0": dict(zip(QUANTITIES, base, strict=True))},
-                curve=f"{method} {which}",
+                planted=planted,
             )
 
 
