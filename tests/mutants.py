@@ -307,7 +307,7 @@ STUDY = [
            VERDICTS + "a_setting_keeps_epsilon_where_all_of_its_switches_do", "one harmless switch makes all private"),
     Mutant("study/printed.py", "share = (len(finite) / len(values)) ** k", "share = 1.0",
            VERDICTS + "diverged_runs_are_no_agreement", "diverged runs are left out"),
-    Mutant("study/printed.py", "if finite.min() >= 0 else finite", "if finite.min() < 0 else finite",
+    Mutant("study/printed.py", "and finite.min() >= 0 else finite", "and finite.min() < 0 else finite",
            VERDICTS + "a_mean_below_a_share_of_one_of_ours_is_not_of_such_runs", "runs far off hide twice the noise"),
     Mutant("study/laws.py", "math.sqrt(1 / k + 1 / N)\n    with", "math.sqrt(1 / k)\n    with",
            LAWS + "few_runs_are_judged_by_student_and_fisher", "our mean is taken as the truth"),
