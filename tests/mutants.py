@@ -210,9 +210,11 @@ SUBMITTING = [
     Mutant(CHECKING, "if (method.name, method.title or method.name) != (manifest.method, manifest.title):", "if False:",
            RECEIVER + "a_name_or_title_that_is_another_s_is_refused_before_anything_runs[changes4-its code calls itself"
            " honest-steps]", "a manifest names another method than the code is"),
-    Mutant("submitting/copies.py", "mixed = diagonal(a) @ X[first] + diagonal(b) @ X[second]", "mixed = X[first] * 1.0",
+    Mutant("submitting/copies.py", "MIXED = (math.pi / 8, 3 * math.pi / 8)", "MIXED = (0.0, 0.0)",
            COPIES, "a copy has turned public rows"),
-    Mutant("submitting/copies.py", "X = X @ (q * np.sign(np.diag(r)))", "pass", COPIES,
+    Mutant("submitting/copies.py", "PLANTED = 0.15", "PLANTED = 0.0",
+           RECEIVER + "who_finds_the_basis_by_moments_has_not_the_optimum", "a turned public optimum is the copy's"),
+    Mutant("submitting/copies.py", "    mixed = mixed @ _basis(public, rng)\n", "", COPIES,
            "a copy has the public basis, and nearly the public optimum"),
     Mutant("leaderboard/submitted.py", "nulls[name] / own[name]", "1.0",
            "experiments/test_leaderboard.py::test_a_score_on_a_private_copy_is_of_that_copy",
@@ -909,6 +911,13 @@ SERVING = [
         "or not isinstance(summed, Sum):",
         REFUSED + "[rounds of a matrix]",
         "rounds of a matrix have the sensitivity of a vector",
+    ),
+    Mutant(
+        SERVER,
+        'tolerance = _within("tolerance", recipe.tolerance)',
+        "tolerance = recipe.tolerance",
+        REFUSED + "[a tolerance that is no number]",
+        "a minimiser has no tolerance",
     ),
     Mutant(
         SERVER,

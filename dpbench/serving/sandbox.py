@@ -58,7 +58,7 @@ def _shown() -> tuple[list[str], dict[str, str]]:
     code = [one for one in code if one.name == "site-packages" or any(one.is_relative_to(each) for each in prefixes)]
     folders = dict.fromkeys([*SYSTEM, *map(str, prefixes), *map(str, code), str(home / "dpbench")])
     blas = {name: os.environ[name] for name in LAST_BITS if name in os.environ}
-    path = os.pathsep.join([*map(str, [home, *code]), f"{SHOWN_FOLDER}/code"])  # an archive's own packages, last
+    path = os.pathsep.join(map(str, [home, *code]))
     return list(folders), {
         **blas, "PYTHONPATH": path, "PYTHONDONTWRITEBYTECODE": "1", "HOME": "/tmp", "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1", "PATH": "/usr/bin:/bin", "DPBENCH_DATA": "/tmp/none",

@@ -292,9 +292,9 @@ class MechanismServer:
     _recipes: ClassVar[dict[type, Callable[..., Any]]] = {
         wire.GradientSum: lambda s, r, at, rows: s.problem.gradient_sum(at, rows),
         wire.HessianSum: lambda s, r, at, rows: s.problem.hessian_sum(at, rows, r.curvature),
-        wire.BoundedGradient: lambda s, r, at, _: s.problem.bounded_gradient(at, _within("bound", r.bound)),
-        wire.ClippedValue: lambda s, r, at, _: s.problem.clipped_value(at, _within("threshold", r.clip)),
-        wire.LabelMoments: lambda s, r, *_: s.problem.label_moments(_within("bound", r.bound)),
+        wire.BoundedGradient: lambda s, r, at, _: s.problem.bounded_gradient(at, r.bound),
+        wire.ClippedValue: lambda s, r, at, _: s.problem.clipped_value(at, r.clip),
+        wire.LabelMoments: lambda s, r, *_: s.problem.label_moments(r.bound),
         wire.SecondMoment: lambda s, *_: s.problem.second_moment(),
         wire.ClippedGradient: _clipped_gradient, wire.CoordinateDerivative: _derivative,
         wire.PerturbedMinimiser: _minimiser, wire.LeastEigenvalue: _eigenvalue,

@@ -194,6 +194,9 @@ ATTACKS = {
     "a minimiser with Laplace noise": (
         two(planned(("output", Laplace(40.0), 1)),
             release(minimiser(False).value, noise="laplace", sensitivity=4.0, z=40.0, label="output")), "add Gaussian"),
+    "a negative tolerance": (release(minimiser(False, gamma=-1.0).value, sensitivity=4.0), "tolerance"),
+    "a tolerance that is no number": (release(minimiser(False, gamma=NAN).value, sensitivity=4.0), "tolerance"),
+    "a tolerance without an end": (release(minimiser(False, gamma=INF).value, sensitivity=4.0), "tolerance"),
     "a solver of its own": (release(minimiser(False, solver="mine").value, sensitivity=4.0), "KeyError"),
     "a public term too far away": (
         release(minimiser(wire.numbers(np.full((1, D), 1e3))).value, sensitivity=1e7), "too far"),
@@ -262,7 +265,7 @@ ATTACKS = {
     "rounds without noise": (two(planned(ROUNDS), msgspec.structs.replace(CORRELATE, multiplier=0.0)), "multiplier"),
     # bounds, columns, models
     "a negative bound": (release(asked(wire.BoundedGradient(at=AT, bound=-1.0)), sensitivity=2.0), "bound"),
-    "a negative bound on values": (release(asked(wire.ClippedValue(at=AT, clip=-1.0)), sensitivity=2.0), "threshold"),
+    "a negative bound on values": (release(asked(wire.ClippedValue(at=AT, clip=-1.0)), sensitivity=2.0), "bound"),
     "values at half of their sensitivity": (
         release(asked(wire.ClippedValue(at=AT, clip=1.0), unit=2.0**-16 / N), sensitivity=0.5 / N),
         "it moves by up to"),

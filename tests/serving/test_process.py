@@ -108,24 +108,6 @@ def test_the_sandbox_has_nothing_to_find_or_to_leave(name):
         assert served(name)[1] == ""
 
 
-def test_bubblewrap_shares_nothing_and_shows_no_folder_to_write(tmp_path):
-    words = sandbox._bubblewrap("bwrap", tmp_path)
-    assert {"--unshare-all", "--die-with-parent", "--new-session", "--clearenv"} <= set(words)
-    assert words[words.index("--cap-drop") + 1] == "ALL"
-    assert not {"--bind", "--bind-try", "--dev-bind", "--share-net", "--dev-bind-try"} & set(words)
-    shown = [words[i + 1] for i, word in enumerate(words) if word.startswith("--ro-bind")]
-    assert not {"/", "/etc", "/root", "/home", "/var", "/run"} & set(shown)
-
-
-def test_a_bubblewrap_that_does_not_work_is_no_sandbox(tmp_path, monkeypatch):
-    (tmp_path / "bwrap").write_text("#!/bin/sh\nexit 1")
-    (tmp_path / "bwrap").chmod(0o755)
-    monkeypatch.setattr(sandbox.shutil, "which", lambda name: str(tmp_path / "bwrap"))
-    sandbox.at_hand.cache_clear()
-    assert sandbox.at_hand() is None
-    sandbox.at_hand.cache_clear()
-
-
 def test_a_file_s_text_is_read_once(tmp_path):
     """What is run, repeated and hashed is one text: a file that changes meanwhile changes nothing."""
     file = tmp_path / "mine.py"

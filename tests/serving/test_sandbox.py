@@ -1,0 +1,77 @@
+"""The sandbox: what bubblewrap is asked for, and, with a stand-in for it, how code in it starts, speaks and ends."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from dpbench.errors import PrivacyError, UserError
+from dpbench.serving import process, sandbox, wire
+
+# Reads bubblewrap's options and runs the command in the environment and folder that they name, without a sandbox.
+BUBBLEWRAP = """#!/bin/sh
+while :; do
+  case "$1" in
+    --clearenv) for name in $(env | cut -d= -f1); do unset "$name"; done; shift;;
+    --setenv) export "$2=$3"; shift 3;;
+    --ro-bind) [ "$3" = /tmp/given ] && cd "$2"; shift 3;;
+    --ro-bind-try) shift 3;;
+    --proc|--dev|--tmpfs|--size|--remount-ro|--chdir|--cap-drop) shift 2;;
+    --*) shift;;
+    *) break;;
+  esac
+done
+"""
+LIMITS = sandbox.Limits(seconds=20, wall=20)
+
+
+@pytest.fixture
+def instead_of_bubblewrap(tmp_path, monkeypatch):
+    """Write the end of the stand-in's script."""
+
+    def write(end):
+        (tmp_path / "bwrap").write_text(BUBBLEWRAP + end)
+        (tmp_path / "bwrap").chmod(0o755)
+        sandbox.at_hand.cache_clear()
+
+    monkeypatch.setattr(sandbox.shutil, "which", lambda name: str(tmp_path / "bwrap"))
+    yield write
+    sandbox.at_hand.cache_clear()
+
+
+def asked(source, limits=LIMITS):
+    """What the process of a class Mine in this text says of it."""
+    code = process.MethodCode("Mine", source.encode())
+    return process.ask(code, wire.DescribeMethod(reference=code.called), wire.DescribedMethod, limits)
+
+
+def test_code_has_no_environment_and_nothing_that_it_prints_is_read(monkeypatch, instead_of_bubblewrap):
+    instead_of_bubblewrap('exec "$@"')
+    assert process.isolation() == process.SERVED
+    monkeypatch.setenv("SECRET", "told")
+    shows = "import os\nprint('x' * 70_000)\nos.write(1, b'forged')\nraise RuntimeError(sorted(os.environ))"
+    with pytest.raises(UserError, match="RuntimeError") as caught:
+        asked(shows)
+    assert "PYTHONPATH" in str(caught.value)
+    assert "SECRET" not in str(caught.value)
+
+
+def test_what_hangs_is_ended_and_what_does_not_work_is_no_sandbox(instead_of_bubblewrap):
+    instead_of_bubblewrap('[ "$1" = true ] || exec sleep 60')
+    began = time.monotonic()
+    with pytest.raises(PrivacyError, match="ended before"):
+        asked("", sandbox.Limits(1, 1))
+    assert time.monotonic() - began < 30
+    instead_of_bubblewrap("exit 1")
+    assert sandbox.at_hand() is None
+    assert process.isolation() == process.OPEN
+
+
+def test_bubblewrap_shares_nothing_and_shows_no_folder_to_write(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(tmp_path)  # as the folder is from which python -m dpbench is called
+    words = sandbox._bubblewrap("bwrap", Path("/given"))
+    assert {"--unshare-all", "--die-with-parent", "--new-session", "--clearenv"} <= set(words)
+    assert words[words.index("--cap-drop") + 1] == "ALL"
+    assert not {"--bind", "--bind-try", "--dev-bind", "--share-net", "--dev-bind-try"} & set(words)
+    shown = [words[i + 1] for i, word in enumerate(words) if word.startswith("--ro-bind")]
+    assert not {"/", "/etc", "/root", "/home", "/var", "/run", str(tmp_path)} & set(shown)
