@@ -244,6 +244,13 @@ REPORTING = [
 
 VERDICTS, LAWS, TUNER = "study/test_verdicts.py::test_", "study/test_laws.py::test_", "study/test_tuning.py::test_"
 STUDY = [
+    Mutant("experiments/zeroth_order/kinks.py", "yield NOT_TESTABLE if held and passes else held", "yield held",
+           "experiments/test_zeroth_order.py::test_the_claim_on_the_rates_can_fail", "wrong epochs keep a verdict"),
+    Mutant("run/probes.py", "g = grad * first + diff * (right - first)", "g = right",
+           "run/test_probes.py::test_the_kinks_probe_notes_what_its_oracle_is_off_by", "an oracle without DIFF has it"),
+    Mutant("problems/stationarity.py", "(self.d + 1) / 2, t * t)", "(self.d - 1) / 2, t * t)",
+           "problems/test_stationarity.py::test_the_kinks_smoothed_gradient_is_the_mean_over_the_ball",
+           "the smoothed gradient is that over a sphere"),
     Mutant("study/verdicts.py", "    if cell.run_time:\n        return Outcome(NOT_COMPARABLE, OTHER_COSTS",
            "    if cell.run_time and stream is None:\n        return Outcome(NOT_COMPARABLE, OTHER_COSTS",
            VERDICTS + "a_run_time_cannot_enter_a_share", "a run time is tried after the stream"),

@@ -233,6 +233,7 @@ def privacy_for_free(context: Context) -> WithWords:
         if value == "measured":
             axis.set_ylim(0, 1)
         top = axis.secondary_xaxis("top")
+        # A reader thinks in ε: the paper's own conversion of its ρ.
         epsilons = {rho: rho**2 / 2 + rho * np.sqrt(-2 * np.log(DELTA)) for rho in (0.1, 1, 10, 100)}
         top.set_xticks(list(epsilons), [f"ε = {e:,.2f}" if e < 10 else f"ε = {e:,.0f}" for e in epsilons.values()])
         top.tick_params(labelsize=7.5)

@@ -73,6 +73,7 @@ def whole_bound(rows: pd.DataFrame) -> pd.Series:
     replaced by the count it bounds); and 2 sqrt(v + n²), for ‖Δ - û‖ ≤ 2D.
     """
     T, v = rows["T"].astype(float), variance_of(rows)
+    # A round has |NODE(t)| nodes; the proof takes the most that it can have.
     noise = (np.floor(np.log2(T)) + 1) * dimensions(rows) * nodes_of(rows)
     bound: pd.Series = first_term(rows) + np.sqrt(3 * (v + 1 + noise) / T) + 2 * np.sqrt(v + noise)
     return bound

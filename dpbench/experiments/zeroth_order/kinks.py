@@ -101,6 +101,7 @@ CHECKS: dict[str, Callable[[pd.DataFrame], tuple[bool, str]]] = {
              what="‖g̃_t - g_t‖² over |NODE(t)| dσ²")  # fmt: skip
 def on_kinks(context: Context, name: str, **words: str) -> WithWords:
     """At the least ρ: the check of the right runs, and which wrong ones it tells from them."""
+    # The least ρ has the most noise, so there every wrong run can be told from the right ones.
     rho, runs = min(runs_of(context).items())
     found = {wrong: CHECKS[name](rows) for wrong, rows in runs.items()}
     held, numbers = found.pop("")
@@ -134,6 +135,7 @@ def kinks(context: Context) -> WithWords:
     data: list[dict[str, Any]] = []
     for rho, runs in found.items():
         gaps = moved(runs)
+        # From what moves the measure least: what it cannot tell comes first.
         for wrong, rows in sorted(runs.items(), key=lambda item: abs(gaps.get(item[0], 0.0))):
             checked = {name: check(rows) for name, check in CHECKS.items()}
             data.append({
@@ -190,6 +192,7 @@ def exponent(rows: pd.DataFrame, x: str) -> Any:
     """The mean over seeds of the slope of log measure in log x, with its interval."""
     if rows.empty or rows[x].nunique() < 2:
         raise NotEnough(f"fewer than two values of {x.removeprefix('set.')}", "kink_rates")
+    # A fit a seed: seeds are independent, points of one fit need not be.
     fits = [np.polyfit(np.log(one[x]), np.log(one["measured"]), 1)[0] for _, one in rows.groupby("seed")]
     return mean_interval(fits)
 

@@ -62,6 +62,7 @@ def noted(context: Context, artefact: str) -> pd.DataFrame:
     rows = studied(context, artefact)
     if rows.empty:
         return rows
+    # o2nc releases nothing privately: the ε of its rows is a placeholder.
     rho = [math.inf if m == "o2nc" else rho_of(e) for m, e in zip(rows["set.method"], rows["epsilon"], strict=True)]
     notes = pd.DataFrame([json.loads(text) for text in rows["notes"]], index=rows.index)
     return rows.assign(rho=np.round(rho, 3), **{str(name): notes[name] for name in notes})
