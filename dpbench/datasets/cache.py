@@ -7,7 +7,7 @@ What the prepared arrays of every data set are known to be stands in `pinned.tom
 vouches for them. It has, per data set and recipe version, the sha256 of the arrays and a fingerprint: a weighted sum of
 each array, the weights a fixed function of position. Equal digests are equal bytes. Where a processor rounds a mean in
 its last digit the digest differs and the fingerprint does not, to a relative 1e-12; rows that were swapped, changed or
-taken from elsewhere move it by far more. `python -m dpbench.datasets.loading` writes the file anew, from what is there.
+taken from elsewhere move it by far more. `python -m benchmarks.pin_data` writes the file anew, from what is there.
 """
 
 from __future__ import annotations
@@ -263,12 +263,6 @@ def fingerprint(parts: Mapping[str, np.ndarray]) -> dict[str, tuple[float, float
             sums += weights @ values, weights @ np.abs(values)
         sums_of[name] = (float(sums[0]), float(sums[1]))
     return sums_of
-
-
-def accepted(name: str, sha256: str) -> bool:
-    """May rows say that they were made with arrays of this digest? True where nothing is pinned."""
-    pin = pinned().get(name)
-    return pin is None or pin.sha256 == sha256
 
 
 def check(name: str, where: Path, sha256: str, parts: Mapping[str, np.ndarray]) -> None:

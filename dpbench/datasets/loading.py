@@ -1,7 +1,6 @@
 """From a name to arrays: load, available, verify, fetch; the same arrays on every machine.
 
-A worker uses exactly the arrays of its driver, named by their sha256. `python -m dpbench.datasets.loading` writes
-`pinned.toml` anew (see `cache`).
+A worker uses exactly the arrays of its driver, named by their sha256.
 """
 
 from __future__ import annotations
@@ -253,26 +252,6 @@ def _unpacked(target: Path, shipment: dict[str, bytes]) -> Path:
         if not target.exists():  # else another worker of this machine was faster
             raise UserError(f"{target}: {reason(error)}; set DPBENCH_DATA to a writable folder with room") from error
     return target
-
-
-def main() -> None:
-    """Pin every data set of the benchmark that is fetched; the others keep what they have."""
-    pins = dict(cache.pinned())
-    for name in registry.names():
-        spec = registry.describe(name)
-        if not available(name) or not spec.prepare.__module__.startswith("dpbench."):
-            continue
-        parts = cache.map_parts(load(name).folder)
-        pins[spec.versioned] = cache.Pin(cache.digest(parts), cache.fingerprint(parts))
-    lines = ["# The arrays of each data set and recipe version; written by dpbench.datasets.loading\n"]
-    for name, pin in sorted(pins.items()):
-        sums = "".join(f'fingerprint."{part}" = [{a!r}, {b!r}]\n' for part, (a, b) in pin.fingerprint.items())
-        lines.append(f'\n[{name}]\nsha256 = "{pin.sha256}"\n{sums}')
-    cache.FILE.write_text("".join(lines), encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
 
 
 @dataclass(frozen=True)

@@ -152,26 +152,6 @@ def repaired(
     return X, np.maximum(y, 0.0) if kind.name == "phase" else y
 
 
-def findings(X: Any, y: Any, *, method: str, loss: str | losses.Loss, needed: tuple[str, float] | None) -> list[str]:
-    """What `checked` would refuse, in lines; empty where all fits. It looks at the data: not for release."""
-    labels: Labels = "binary" if losses.get(loss).binary else "real"
-    findings = []
-    try:
-        X, y = datasets.check_arrays(X, y, labels="real")
-    except DataError as error:
-        return [str(error)]
-    for check in (
-        lambda: datasets.check_arrays(X, y, labels=labels),
-        lambda: None if labels == "binary" else losses.get(loss).check_labels(y),
-        lambda: _bounded_rows(X, method, needed, "check"),
-    ):
-        try:
-            check()
-        except DataError as error:
-            findings.append(str(error))
-    return list(dict.fromkeys(findings))
-
-
 def _then_bounded(
     prepare: Callable[..., tuple[Any, np.ndarray]], needed: tuple[str, float] | None, X: Any, y: Any, labels: Labels
 ) -> tuple[Any, np.ndarray]:
@@ -293,5 +273,18 @@ def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logisti
         UserError: for an unknown algorithm or loss. DataError: for shapes that do not fit each other.
     """
     method, fixed = algorithms.resolve(algorithm)
-    needed = method.row_bound(losses.get(loss), make_settings(method, {**fixed, **settings}))
-    return findings(X, y, method=method.name, loss=loss, needed=needed)
+    needed, kind = method.row_bound(losses.get(loss), make_settings(method, {**fixed, **settings})), losses.get(loss)
+    try:
+        X, y = datasets.check_arrays(X, y, labels="real")
+    except DataError as error:
+        return [str(error)]
+    lines = []
+    for check in (
+        lambda: datasets.check_arrays(X, y, labels="binary") if kind.binary else kind.check_labels(y),
+        lambda: _bounded_rows(X, method.name, needed, "check"),
+    ):
+        try:
+            check()
+        except DataError as error:
+            lines.append(str(error))
+    return lines

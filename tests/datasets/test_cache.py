@@ -268,5 +268,5 @@ def test_every_data_set_of_the_benchmark_that_is_at_hand_is_pinned_as_it_is(real
         data, spec = datasets.load(name), datasets.describe(name)
         assert cache.pinned()[spec.versioned].sha256 == data.sha256 == cache.digest(cache.map_parts(data.folder))
     missing = {n for n in datasets.names() if datasets.describe(n).versioned not in cache.pinned()}
-    assert missing <= {"mtp", "protein"}, "pin them: see dpbench/datasets/loading.py"
+    assert missing <= {"mtp", "protein"}, "pin them: python -m benchmarks.pin_data"
     assert all(len(bytes.fromhex(pin.sha256)) == hashlib.sha256().digest_size for pin in cache.pinned().values())
