@@ -51,7 +51,7 @@ class ReplacedRows(Rows):
             out = np.empty_like(self._raw)
             for start in range(0, self.n, BLOCK):
                 there = out[start : start + BLOCK]
-                there[...] = self._read(slice(start, start + len(there)), there)
+                there[...] = self._made(slice(start, start + len(there)), there)
             self._kept["X"] = out
         X: np.ndarray = self._kept["X"]
         return X
@@ -75,26 +75,17 @@ class ReplacedRows(Rows):
         return sum(array.nbytes for array in (self._raw, self.y, *self._short))
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
-        """See `Rows`; a block of X may be a workspace, valid until the next."""
+        """See `Rows`."""
         # Whoever reads all rows often enough gets a copy: see `GridRows._copied`.
         self._kept["passes"] += rows is None
-        if self._copied():
-            yield from super().blocks(rows, size)
-            return
-        n = self.n if rows is None else len(rows)
-        workspace = np.empty((min(size, n), self.d), self.dtype)
-        wide = None if self.single or self.dtype == np.float64 else np.empty(workspace.shape)
-        for start in range(0, n, size):
-            here = slice(start, min(start + size, n)) if rows is None else rows[start : start + size]
-            A, y = self._read(here, workspace), self.y[here]
-            if wide is not None:
-                np.copyto(wide[: len(y)], A)
-                A, y = wide[: len(y)], y.astype(np.float64)
-            yield A, y
+        return super().blocks(rows, size)
+
+    def _room(self, size: int) -> Any:
+        return None if self._copied() else np.empty((size, self.d), self.dtype)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """See `Rows`."""
-        return self._read(rows, np.empty((len(rows), self.d), self.dtype)), self.y[rows]
+        return self._made(rows, np.empty((len(rows), self.d), self.dtype)), self.y[rows]
 
     def largest_norm(self, order: int) -> float:
         """See `Rows`."""
@@ -109,7 +100,10 @@ class ReplacedRows(Rows):
         """Whether blocks are of the copy."""
         return "X" in self._kept
 
-    def _read(self, here: Any, out: np.ndarray) -> np.ndarray:
+    def _read(self, here: Any, room: Any) -> Any:
+        return super()._read(here, None) if room is None else self._made(here, room)
+
+    def _made(self, here: Any, out: np.ndarray) -> np.ndarray:
         """The rows `here`, a slice or their numbers: a part of X, or `out`, which has room for them."""
         if not isinstance(here, slice):
             out = out[: len(here)]
@@ -293,7 +287,7 @@ class GridRows(ReplacedRows):
     def _copied(self) -> bool:
         return super()._copied() or (self._kept["passes"] > PASSES and self._raw.nbytes <= COPIED)
 
-    def _read(self, here: Any, out: np.ndarray) -> np.ndarray:
+    def _made(self, here: Any, out: np.ndarray) -> np.ndarray:
         raw = self._raw[here] if isinstance(here, slice) else self._raw.take(here, axis=0)
         out = out[: len(raw)]
         with np.errstate(all="ignore"):  # of rows that are put in place next

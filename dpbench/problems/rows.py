@@ -84,23 +84,26 @@ class Rows:
         return None if self.n < FEW_ROWS or self.d < FEW_COLUMNS else find_common_entries(self.X, MOSTLY_ZERO)
 
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
-        """Pairs (block of X, block of y)."""
-        # float32 rows that are worked on in float64 are widened block by block, in a workspace that the next takes.
-        wide = None if self.single or self.dtype == np.float64 else np.empty((min(size, self.n), self.d))
-        if rows is None:
-            for start in range(0, self.n, size):
-                A = self.X[start : start + size]
-                if wide is not None:
-                    np.copyto(wide[: len(A)], A)
-                    A = wide[: len(A)]
-                y = self.y[start : start + size]
-                yield A, y if wide is None else y.astype(np.float64)
-        else:
-            for start in range(0, len(rows), size):
-                chosen = rows[start : start + size]
-                A = self.X[chosen] if self.sparse else self.X.take(chosen, axis=0)
-                y = self.y[chosen]
-                yield (A, y) if wide is None else (A.astype(np.float64), y.astype(np.float64))
+        """Pairs (block of X, block of y); a block of X may be a workspace, valid until the next."""
+        n = self.n if rows is None else len(rows)
+        room = self._room(min(size, n))
+        # float32 rows that are worked on in float64 are widened block by block.
+        wide = None if self.single or self.dtype == np.float64 else np.empty((min(size, n), self.d))
+        for start in range(0, n, size):
+            here = slice(start, min(start + size, n)) if rows is None else rows[start : start + size]
+            A, y = self._read(here, room), self.y[here]
+            if wide is not None:
+                np.copyto(wide[: len(y)], A)
+                A, y = wide[: len(y)], y.astype(np.float64)
+            yield A, y
+
+    def _room(self, size: int) -> Any:
+        """A workspace for so many rows, where `_read` takes one."""
+        return None
+
+    def _read(self, here: Any, room: Any) -> Any:
+        """The rows `here`, a slice or their numbers; in `room`, or where they are."""
+        return self.X[here] if self.sparse or isinstance(here, slice) else self.X.take(here, axis=0)
 
     def predictions(
         self, W: np.ndarray, rows: np.ndarray | None = None, size: int = BLOCK

@@ -27,9 +27,8 @@ def held_out_scores(
     rows, paired.
     """
     m = len(y)
-    columns = ["held_loss", "held_loss_se", "held_loss_gain", "held_loss_gain_se", "held_gain", "held_gain_se"]
-    columns += ["held_accuracy", "held_auc", *RARE] if loss.binary else []
-    scores = {name: np.empty(len(W)) for name in columns}
+    if not m:
+        return {}
     base = _losses(loss, X @ reference, y)
     same = _losses(loss, np.full(m, constant(loss, mean)), y)
     # The answer that needs no model: the class that the rows in use have more of, or their mean.
@@ -40,22 +39,23 @@ def held_out_scores(
     else:
         against = -((y - mean) ** 2)
         scale = float(-against.mean()) or 1.0
-    for i, w in enumerate(W):  # one at a time: nothing of size (k, m)
+    scores: list[dict[str, float]] = []
+    for w in W:  # one at a time: nothing of size (k, m)
         z = X @ w
         losses = _losses(loss, z, y)
-        scores["held_loss"][i] = losses.mean()
-        scores["held_loss_se"][i] = _error(losses - base)
-        scores["held_loss_gain"][i] = (same - losses).mean()
-        scores["held_loss_gain_se"][i] = _error(same - losses)
         hits = 0.5 * (1 + np.sign(y * z)) if loss.binary else -((y - z) ** 2)
-        scores["held_gain"][i] = (hits - against).mean() / scale
-        scores["held_gain_se"][i] = _error(hits - against) / scale
+        one = {
+            "held_loss": losses.mean(),
+            "held_loss_se": _error(losses - base),
+            "held_loss_gain": (same - losses).mean(),
+            "held_loss_gain_se": _error(same - losses),
+            "held_gain": (hits - against).mean() / scale,
+            "held_gain_se": _error(hits - against) / scale,
+        }
         if loss.binary:
-            scores["held_accuracy"][i] = hits.mean()
-            scores["held_auc"][i] = _auc(z, y)
-            for name, value in rare_scores(loss, z, y).items():
-                scores[name][i] = value
-    return scores if m else {}
+            one |= {"held_accuracy": hits.mean(), "held_auc": _auc(z, y), **rare_scores(loss, z, y)}
+        scores.append(one)
+    return {name: np.array([one[name] for one in scores]) for name in scores[0]}
 
 
 def constant(loss: Loss, mean: float) -> float:

@@ -114,8 +114,8 @@ def test_who_reads_all_rows_many_times_gets_a_copy_unless_they_are_too_many(copi
     monkeypatch.setattr(grid, "COPIED", X.nbytes - (not copied))
     rows = GridRows(X, y, short_rows(X, 1.0, "l2"))
     made = []
-    read = GridRows._read
-    monkeypatch.setattr(GridRows, "_read", lambda self, *a: made.append(1) or read(self, *a))
+    read = GridRows._made
+    monkeypatch.setattr(GridRows, "_made", lambda self, *a: made.append(1) or read(self, *a))
     expected = on_grid(X, 1.0)
     for turn in range(grid.PASSES + 5):
         made.clear()
