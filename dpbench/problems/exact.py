@@ -367,11 +367,7 @@ class ExactSums(MeansOfSums, Problem):
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
 
         def read() -> Whole:
-            if isinstance(self._rows, Shards):
-                total = np.asarray(self._rows.total("whole", (function, room, *arguments), chosen))
-            else:
-                total = self._rows.whole(function, room, *arguments, chosen)
-            return total.reshape(shape)
+            return np.asarray(self._rows.total(function, (room, *arguments), chosen)).reshape(shape)
 
         return Deferred(shape, read)
 
@@ -609,9 +605,7 @@ class _InOrder:
     def in_order(self: Any, W: np.ndarray) -> np.ndarray:
         """(k, d) sums over all rows, by `in_order`."""
         if self._kept is None or not np.array_equal(self._kept[0], W):
-            call = (self.loss.derivative, W)
-            rows = self._rows
-            self._kept = W.copy(), rows.total(in_order, call) if isinstance(rows, Shards) else in_order(rows, *call)
+            self._kept = W.copy(), self._rows.total(in_order, (self.loss.derivative, W))
         return self._kept[1].copy()
 
     def gradient_sum(self: Any, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:

@@ -209,19 +209,19 @@ class EmpiricalRisk(Declaration):
 
     def lines(self, W: np.ndarray, D: np.ndarray) -> Any:
         """The loss's sum over the rows along w - step·d, for each pair of W and D (k, d): see `LineTrials`."""
-        return LineTrials(self._rows, self.loss, self.batch(W), self.batch(D))
+        return self._rows.kept(LineTrials, self.loss, self.batch(W), self.batch(D))
 
     def restricted(self, chosen: np.ndarray) -> Any:
         """The loss's sum over the rows where all coordinates but `chosen` (q,) are 0: see `Restricted`."""
-        return Restricted(self._rows, self.loss, chosen)
+        return self._rows.kept(Restricted, self.loss, chosen)
 
     def smallest_margins(self, W: np.ndarray) -> np.ndarray:
         """(k,) min_i y_i <x_i, w>."""
-        return smallest_margins(self._rows, self.batch(W))
+        return np.asarray(self._rows.each(smallest_margins, self.batch(W), merge=np.minimum))
 
     def mean_conjugate(self, w: np.ndarray, scale: float) -> float:
         """Mean over the rows of ℓ*(ℓ'(<x, w>)/scale) for w (d,), ℓ* the convex conjugate of a loss with one output."""
-        return conjugate_sum(self._rows, self.loss, scale, w) / self.n
+        return float(self._rows.each(conjugate_sum, self.loss, scale, w)) / self.n
 
     @property
     def in_float32(self) -> Any:

@@ -306,9 +306,21 @@ class Rows:
         """Whether all rows have ‖x‖₁ or ‖x‖₂ ≤ limit, and numbers alone."""
         return all_within(self.X, order, limit)
 
-    def whole(self, function: Callable[..., Any], room: int, *arguments: Any) -> np.ndarray:
-        """function(these rows, room, *arguments): an exact sum over them, in integers (`exact`)."""
-        return np.asarray(function(self, room, *arguments))
+    # What `Shards` ask of each shard, and merge
+
+    def total(
+        self, function: Callable[..., Any], arguments: tuple[Any, ...] = (), rows: np.ndarray | None = None
+    ) -> Any:
+        """function(these rows, *arguments, rows)."""
+        return function(self, *arguments, rows)
+
+    def each(self, function: Callable[..., Any], *arguments: Any, merge: Any = None) -> Any:
+        """function(these rows, *arguments)."""
+        return function(self, *arguments)
+
+    def kept(self, make: Callable[..., Any], *of: Any) -> Any:
+        """make(these rows, *of): a state that is asked again and again, see `followed`."""
+        return make(self, *of)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows (m,) themselves: features (m, d), dense, and labels (m,)."""

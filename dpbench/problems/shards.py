@@ -19,12 +19,12 @@ import numpy as np
 
 from dpbench.errors import UserError
 from dpbench.problems import losses, optimum
-from dpbench.problems.followed import EachShard, LineTrials, Merge, Restricted, ShardState, added
+from dpbench.problems.followed import EachShard, Merge, ShardState, added
 from dpbench.problems.losses import Loss
 from dpbench.problems.optimum import Optimum, find_optimum
 from dpbench.problems.problem import DataColumns, Problem, coordinate_state
 from dpbench.problems.regularisers import Declaration
-from dpbench.problems.risk import EmpiricalRisk, conjugate_sum, smallest_margins
+from dpbench.problems.risk import EmpiricalRisk
 from dpbench.problems.rows import Pointwise, Rows
 
 
@@ -108,6 +108,14 @@ class Shards:
     def each(self, function: Callable[..., Any] | str, *arguments: Any, merge: Merge | None = added) -> Any:
         """What function(rows, *arguments) gives for all shards, merged; merge None: the list."""
         return self._ask_shards(function, arguments, dict.fromkeys(range(len(self._starts) - 1), ()), merge)
+
+    def kept(self, make: Callable[..., Any], *of: Any) -> EachShard:
+        """See `Rows`; the latest that was asked for is kept."""
+        return EachShard(ShardState(self.each, self._place), make, of)
+
+    @cached_property
+    def _place(self) -> str:
+        return uuid.uuid4().hex
 
     def sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         return np.asarray(self.total("sum", (function, W), rows))
@@ -219,29 +227,6 @@ class ShardedProblem(Problem):
     def coordinate_state(self, W: np.ndarray) -> Any:
         """See `Problem`."""
         return _Coordinates(self, self.batch(W))
-
-    def lines(self, W: np.ndarray, D: np.ndarray) -> Any:
-        """See `EmpiricalRisk`."""
-        return self._each(LineTrials, self.loss, self.batch(W), self.batch(D))
-
-    def restricted(self, chosen: np.ndarray) -> Any:
-        """See `EmpiricalRisk`."""
-        return self._each(Restricted, self.loss, chosen)
-
-    def _each(self, make: Callable[..., Any], *of: Any) -> Any:
-        return EachShard(ShardState(self._shards.each, self._place), make, of)
-
-    def smallest_margins(self, W: np.ndarray) -> np.ndarray:
-        """See `EmpiricalRisk`."""
-        return np.asarray(self._shards.each(smallest_margins, self.batch(W), merge=np.minimum))
-
-    def mean_conjugate(self, w: np.ndarray, scale: float) -> float:
-        """See `EmpiricalRisk`."""
-        return float(self._shards.each(conjugate_sum, self.loss, scale, w)) / self.n
-
-    @cached_property
-    def _place(self) -> str:
-        return uuid.uuid4().hex
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> np.ndarray:
         shares = self.even_shares if even else self.clip_shares
