@@ -341,6 +341,7 @@ def audit(
     one_run: bool = False,
     loss: str = "",
     in_process: bool = False,
+    thorough: bool = False,
 ) -> list[Audit]:
     """Compute empirical lower bounds on an algorithm's ε and compare them with its ledger's claims; a pass proves
     nothing.
@@ -358,6 +359,8 @@ def audit(
         in_process: of a method that is not dpbench's own, run it beside the rows all the same, as trusted code, and
             look for what it gives away. By default it runs where no rows are, and privacy is the server's
             (`dpbench.auditing.served`).
+        thorough: inspect it at every size of n = 4, 50, 500 rows, d = 2, 30, 100 columns and T = 4, 30, 100 steps; by
+            default at nine of these 27, in which every two values occur together.
 
     Returns:
         An `Audit` per ε, of "all" per algorithm and ε.
@@ -382,7 +385,20 @@ def audit(
         return [audit_callable(learner, each, runs=runs, seed=seed) for each in epsilons]
     assert isinstance(algorithm, str)
     names, near = (audits.auditable(), False) if algorithm == "all" else ([algorithm], True)
-    return [audits.audit(name, each, runs=runs, seed=seed, near=near, loss=loss) for name in names for each in epsilons]
+    return [
+        audits.audit(
+            name,
+            each,
+            runs=runs,
+            seed=seed,
+            near=near,
+            loss=loss,
+            thorough=thorough,
+            clean=near and each == epsilons[0],
+        )
+        for name in names
+        for each in epsilons
+    ]
 
 
 def audit_releases(*, runs: int | None = None, seed: int = 0) -> list[ReleaseAudit]:

@@ -32,13 +32,16 @@ MOST_ROWS = 8  # of which each differs in turn
 
 
 class Extreme(losses.Loss):
-    """ℓ' = -L₀ y and ℓ'' = bend·L₁·|y|, of a nonconvex loss bend·L₁·y, under the name and the constants of `loss`."""
+    """ℓ' = -L₀ y and ℓ'' = bend·L₁·|y|, of a nonconvex loss bend·L₁·y, under the name and the constants of `loss`.
 
-    def __init__(self, loss: losses.Loss, bend: float = 0.0) -> None:
+    sided: ℓ'' is 0 where y < 0, so that rows of either label differ in their pull and in their curvature.
+    """
+
+    def __init__(self, loss: losses.Loss, bend: float = 0.0, *, sided: bool = False) -> None:
         said = ("name", "smooth", "convex", "quadratic", "logistic")
         constants = (*said, "lipschitz", "smoothness", "hessian_lipschitz")
         vars(self).update({name: getattr(loss, name) for name in constants}, binary=False)
-        self.curvature = bend * loss.smoothness if bend else 0.0
+        self.curvature, self.sided = bend * loss.smoothness if bend else 0.0, sided
 
     def check_labels(self, y: np.ndarray) -> None:
         """Any label will do."""
@@ -51,7 +54,8 @@ class Extreme(losses.Loss):
         return out
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        out[...] = self.curvature * (np.abs(y) if self.convex else y)
+        bent = np.maximum(y, 0.0) if self.sided else np.abs(y) if self.convex else y
+        out[...] = self.curvature * bent
         return out
 
     quadratic_bound = second_derivative
@@ -69,20 +73,14 @@ class Neighbours(NamedTuple):
         """The same with what differs at another place."""
         order = np.arange(self.first.n)
         order[[self.row, row]] = row, self.row
-        done = {id(one): _ordered(one, order) for one in (self.first, self.second, self.neither)}
+        done = {id(one): _like(one, one.X[order], one.y[order]) for one in (self.first, self.second, self.neither)}
         return Neighbours(done[id(self.first)], done[id(self.second)], done[id(self.neither)], row)
 
 
-def _ordered(problem: Problem, order: np.ndarray) -> Problem:
-    return Problem(
-        problem.X[order],
-        problem.y[order],
-        loss=problem.loss,
-        l1=problem.l1,
-        l2=problem.l2,
-        row_bound=problem.row_bound,
-        row_bound_norm=problem.row_bound_norm,
-    )
+def _like(problem: Problem, X: np.ndarray, y: np.ndarray) -> Problem:
+    """`problem` on other rows."""
+    bound, norm = problem.row_bound, problem.row_bound_norm
+    return Problem(X, y, loss=problem.loss, l1=problem.l1, l2=problem.l2, row_bound=bound, row_bound_norm=norm)
 
 
 def neighbours(
@@ -166,6 +164,14 @@ def probes(algorithm: Algorithm, case: AuditCase, relation: Relation) -> list[Ne
         pair(longest, 0.05 * X[longest]),
         pair(last, X[last] / lengths[last] * (1 - 1e-12)),
     ]
+
+
+def replaced_everywhere(pairs: list[Neighbours]) -> Problem:
+    """The data set of which all `pairs` are neighbours, with what each of them changes."""
+    X, y = pairs[0].first.X.copy(), pairs[0].first.y.copy()
+    for one in pairs:
+        X[one.row], y[one.row] = one.second.X[one.row], one.second.y[one.row]
+    return _like(pairs[0].first, X, y)
 
 
 def drawn(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Neighbours:

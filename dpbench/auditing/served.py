@@ -13,6 +13,7 @@ from dpbench import algorithms
 from dpbench.algorithms import rules
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.auditing.runs import Audit
+from dpbench.auditing.worlds import COLUMNS, ITERATIONS, ROWS
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, losses
@@ -21,7 +22,7 @@ from dpbench.run.execute import one_thread
 from dpbench.serving import process
 from dpbench.serving.method import ServedMethod
 
-SIZES = ((4, 2, 4), (50, 30, 30), (500, 100, 100))  # rows, columns, steps
+SIZES = tuple(zip(ROWS, COLUMNS, ITERATIONS, strict=True))  # fewer than of methods in process: each is run twice
 
 
 def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") -> Audit:

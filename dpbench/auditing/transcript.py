@@ -104,13 +104,15 @@ class Tape(Releases):
     """The seam of k replicates, with everything published written down.
 
     published: per replicate that advances alone, and under None what all release together. rule: draws samples instead
-    of the mechanisms' own rule, for mutants. weakness: what all noise is multiplied by. public: of each replicate, the
-    seed of its coins and of the order of a single pass; () draws these like all else. row, n: the row that differs, and
-    how many there are. keyed: noise comes from the streams of replicates' keys, as in a run; else all of them share one
-    generator, which thousands of replicates would take long to seed.
+    of the mechanisms' own rule, for mutants. answer: (kind, value, scale) → what is released instead, for worlds that
+    share nothing. weakness: what all noise is multiplied by. public: of each replicate, the seed of its coins and of
+    the order of a single pass; () draws these like all else. row, n: the row that differs, and how many there are.
+    keyed: noise comes from the streams of replicates' keys, as in a run; else all of them share one generator, which
+    thousands of replicates would take long to seed.
     """
 
     rule: Callable[[np.random.Generator], np.ndarray] | None = None
+    answer: Callable[[str, np.ndarray, Any], np.ndarray] | None = None
 
     def __init__(
         self,
@@ -165,7 +167,7 @@ class Tape(Releases):
     def hidden_noise(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
         drawn = super().hidden_noise(shape, scale, noise, what)
         if not self._publishing:
-            self.hidden.append((what, noise.name, drawn / _over(scale, shape)))
+            self.hidden.append((what, noise.name, drawn / over(scale, shape)))
         return drawn
 
     @property
@@ -201,7 +203,7 @@ class Tape(Releases):
             counts = np.bincount(np.concatenate(self._sample).astype(int), minlength=self.n)
             self.present.append((label, event, present, counts))
         self._publishing = True
-        output = release()
+        output = self.answer(kind, value, scale) if self.answer else release()
         self._publishing = False
         self.published.setdefault(self.key, []).append(
             RecordedRelease(kind, label, event, value, np.array(output), scale, group, sample)
@@ -298,10 +300,11 @@ class ReplayedRun(Recorder):
     """The same run on other data: every release is answered from the `recorded` run, and its value written down.
 
     fresh: whether noise is drawn anew. Only what is computed on, and not released, has to be the same again. moves:
-    whether what is computed on differs.
+    whether what is computed on differs. behind: the labels of what is released of values that hidden noise changes.
     """
 
     moves = False
+    behind: AbstractSet[str] = frozenset()
 
     def __init__(self, recorded: Recorder, *, held: bool = True, fresh: bool = True) -> None:
         declared = Relation.ADD_REMOVE if recorded.doubled else None
@@ -314,7 +317,7 @@ def rate(event: Release | None) -> float:
     return event.rate if isinstance(event, Sampled) else 1.0
 
 
-def _over(scale: Array, shape: tuple[int, ...]) -> Array:
+def over(scale: Array, shape: tuple[int, ...]) -> Array:
     """Scales to divide an array of `shape` by; where nothing was added, by 1."""
     column = np.asarray(scale, dtype=float)
     column = column.reshape((-1,) + (1,) * (len(shape) - 1)) if column.ndim else column
@@ -330,12 +333,14 @@ class Returned(NamedTuple):
 
     W: final iterates. facts: of all that it returned, and what the other methods and attributes of the algorithm say
     once it has run. visible: of these, what may be known of a run whose iterates are hidden. ledger: of each replicate.
+    refused: whether some replicate's iterates are not fit to be released.
     """
 
     W: np.ndarray
     facts: list[Fact]
     visible: list[Fact]
     ledger: list[Composition]
+    refused: bool = False
 
 
 class Listener:
@@ -348,6 +353,16 @@ class Listener:
     def __call__(self, iteration: int, W: np.ndarray, passes: Any, *, final: Any = False) -> None:
         self.next = iteration + 1
         self.calls.append((iteration, *(np.array(each, subok=True) for each in (W, passes, final))))
+
+
+def without_numbers(held: Iterable[Fact], where: str) -> Iterator[Fact]:
+    """Of float arrays that hidden noise is in, all but these: types, layout, attributes, what is not finite."""
+    for fact in held:
+        content = fact.content
+        if fact.where == where and isinstance(content, tuple) and content[0] == np.dtype(float).str:
+            numbers = np.frombuffer(content[-1], float)
+            content = (*content[:-1], np.where(np.isfinite(numbers), 0.0, numbers).tobytes())
+        yield fact._replace(content=content)
 
 
 class Fact(NamedTuple):

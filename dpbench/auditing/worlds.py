@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from traceback import extract_tb
 from typing import Any, NamedTuple
@@ -13,10 +15,11 @@ import numpy as np
 
 from dpbench.algorithms import rules as policy
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
-from dpbench.auditing import scores, transcript
+from dpbench.auditing import noise, scores, transcript
 from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, drawn, neighbours, probes
 from dpbench.auditing.transcript import Leak, Listener, Recorder, ReplayedRun, Returned, rate
 from dpbench.errors import UserError
+from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import (
     Allocated,
     BoundedRange,
@@ -36,6 +39,7 @@ from dpbench.problems import Problem
 from dpbench.run.bind import BoundRun, bind, budget_of
 
 STEPS = 4
+ROWS, COLUMNS, ITERATIONS = (4, 50, 500), (2, 30, 100), (STEPS, 30, 100)  # of the sizes at which a method is looked at
 INSPECTED = 4  # replicates of every pair that is inspected
 SPREAD = 4.0  # of where an inspected run starts: far enough for gradients of nearly full length
 ROUNDING = 1e-6
@@ -44,6 +48,12 @@ LEAST = 0.01  # of what the ledger says: a release that no pair moves by so much
 COMPUTED_ON = "what it computes on"  # of a method that hides its noise there
 # What the runner reads off a method beside its runs: a class says it, so it is the same on all data.
 SAID = ("name", "title", "version", "counts_public", "unpaid", "diagnostics", "discloses", "private", "stops_early")
+
+
+def sizes(*, thorough: bool = False) -> list[tuple[int, int, int]]:
+    """(rows, columns, steps) of the grid, all 27 or the 9 in which every pair of two of the three occurs once."""
+    places = itertools.product(range(3), repeat=3)
+    return [(ROWS[i], COLUMNS[j], ITERATIONS[t]) for i, j, t in places if thorough or (i + j + t) % 3 == 0]
 
 
 class AuditTerms(NamedTuple):
@@ -88,8 +98,8 @@ class Setup:
         weakness: float = 1.0,
         terms: AuditTerms | None = None,
     ) -> None:
-        self.algorithm, self.case, self.weakness = algorithm, case, weakness
-        terms = terms or default_terms(algorithm)
+        self.algorithm, self.case, self.fixed, self.epsilon, self.weakness = algorithm, case, fixed, epsilon, weakness
+        self.terms = terms = terms or default_terms(algorithm)
         self.budget = budget_of(algorithm, case.n, epsilon, terms.delta, terms.relation, terms.accounting)
         steps = {"T": STEPS} if "T" in algorithm.Settings.__struct_fields__ else {}
         self.settings = make_settings(algorithm, {**steps, **case.settings, **fixed})
@@ -144,6 +154,28 @@ class Setup:
                 there, farthest = self.on(pair), far
         return there
 
+    def refuses(self, seed: Any) -> bool:
+        """Whether a run on either data set ends without iterates that are fit to be released."""
+        return any(self.run(one, self.recorder(1, seed, row=self.pair.row)).refused for one in self.pair[:2])
+
+    def resized(self, n: int, d: int, T: int) -> Setup:
+        """The same case with so many rows, columns and steps; UserError where the method refuses that."""
+        settings = dict(self.case.settings) | ({"T": T} if "T" in self.algorithm.Settings.__struct_fields__ else {})
+        background = self.case.background
+        if isinstance(background, tuple):
+            background = tuple(np.resize(background, d).tolist())
+        case = replace(self.case, n=n, d=d, settings=settings, background=background)
+        return Setup(self.algorithm, case, self.fixed, self.epsilon, self.weakness, self.terms)
+
+    def sound(self, run: Recorder) -> None:
+        """Leak where the ledger is beyond the budget or noise is not what the ledger says."""
+        ledger = [run.ledger.of(i) for i in range(run.k)]
+        for i in {one: i for i, one in enumerate(ledger)}.values():
+            if error := guarantee(run.ledger, i, self.budget, self.algorithm.labels).error:
+                raise Leak(error)
+        if self.weakness == 1 and (fault := noise.fault(run)):
+            raise Leak(fault)
+
     def on(self, pair: Neighbours) -> Setup:
         """The same on another pair."""
         other = copy.copy(self)
@@ -195,32 +227,44 @@ class Setup:
             "public": algorithm.public(settings),
             **{name: getattr(algorithm, name) for name in SAID},
         }
-        seen = list(transcript.facts(visible))
-        hidden = list(transcript.facts({"W": outcome.W, "trace": listener.calls}))
+        iterates = [outcome.W, *(W for _, W, *_ in listener.calls)]
+        seen = list(transcript.facts(visible | {"trace": [(t, *rest) for t, _, *rest in listener.calls]}))
+        hidden = list(transcript.facts({"W": iterates}))
         ledger = [mechanisms.ledger.of(i) for i in range(k)]
-        return Returned(np.array(outcome.W), [*seen, *hidden], seen, ledger)
+        bare = transcript.without_numbers(hidden, "W")
+        return Returned(np.array(outcome.W), [*seen, *hidden], [*seen, *bare], ledger, any(outcome.refusals or ()))
 
     def replay(
         self, problem: Problem, run: Recorder, first: Returned, start: Any = None, *, held: bool = True
     ) -> ReplayedRun:
         """The same runs on `problem`; Leak unless all that comes out is what came out of `first`."""
         hidden = hides(run)
-        replay = ReplayedRun(run, held=held, fresh=not hidden)
+        replay, again = self._answered(problem, run, first, start, held=held, fresh=not hidden)
+        if hidden:
+            replay.moves = _largest_difference(first, again, run, replay) > 0
+            # With other hidden noise as well, so that nothing but iterates holds it; and what does not, is released.
+            other, _ = self._answered(problem, run, first, start, held=held, fresh=True)
+            replay.behind = _labels_that_differ(replay, other)
+        # Ending earlier is seen by anyone, whatever the values were.
+        if any(len(tape) != len(replay.tape.get(key, [])) for key, tape in run.tape.items()):
+            raise Leak("on a neighbour it ends before it has released as much")
+        return replay
+
+    def _answered(
+        self, problem: Problem, run: Recorder, first: Returned, start: Any, *, held: bool, fresh: bool
+    ) -> tuple[ReplayedRun, Returned]:
+        """A replay, and all that came out of it; Leak where that is not what came out of `first`."""
+        replay = ReplayedRun(run, held=held, fresh=fresh)
         try:
             again = self.run(problem, replay, start)
         except Leak as leak:
             words = str(leak)
             raise Leak(f"on a neighbour {words}" if words.startswith("it raises") else words) from leak
-        if hidden:  # what is computed on is not released, so the rest has to be equal
-            replay.moves = _largest_difference(first, again, run, replay) > 0
         # The replay fixes all releases, so whatever differs now was taken from the rows without noise.
-        where = transcript.difference(*((one.visible if hidden else one.facts) for one in (first, again)))
+        where = transcript.difference(*((one.visible if hides(run) else one.facts) for one in (first, again)))
         if where := where or ("ledger" if first.ledger != again.ledger else ""):
             raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
-        # Ending earlier is seen by anyone, whatever the values were.
-        if any(len(tape) != len(replay.tape.get(key, [])) for key, tape in run.tape.items()):
-            raise Leak("on a neighbour it ends before it has released as much")
-        return replay
+        return replay, again
 
     def compared(self, pair: Neighbours, seed: Any, k: int, start: Any = None) -> tuple[Recorder, list[ReplayedRun]]:
         """k runs on the first of `pair`, replayed on the first, on the second, and where the row is not in a sample."""
@@ -237,10 +281,11 @@ class Setup:
         third = pair.neither if replaced_by_none(run) else pair.second
         return [one, other, other if third is pair.second else self.replay(third, run, came, start)]
 
-    def inspect(self, seed: Any) -> dict[str, float]:
+    def inspect(self, seed: Any, *, few: bool = False) -> dict[str, float]:
         """What a neighbour moves of what the ledger says, by label, at most, over the case's pair or `probes`.
 
-        Leak where something that is not released distinguishes the neighbours.
+        few: over fewer of these, with a look at ledger and noise, which tests do not see at this size. Leak where
+        something that is not released distinguishes the neighbours.
         """
         most: dict[str, float] = defaultdict(float)
         inspected: list[tuple[Neighbours, Recorder, list[ReplayedRun]]] = []
@@ -251,10 +296,10 @@ class Setup:
             # Beside short rows the one at the bound is the longest: whatever reads the largest norm moves with it.
             short = neighbours(self.algorithm, self.case, self.relation, others=SHORT)
             others = [none.at(short.first.n - 1), short.at(1)] if not self.algorithm.counts_public else []
-            for pair in (self.pair, back.at(0), *others):
+            for pair in (self.pair, *([] if few else [back.at(0), *others])):
                 inspected.append((pair, *self.compared(pair, seed, INSPECTED)))
         else:
-            pairs = probes(self.algorithm, self.case, self.relation)
+            pairs = probes(self.algorithm, self.case, self.relation)[:: 4 if few else 1]
             first = pairs[0].first
             # Not from 0, where many gradients are alike.
             start = np.random.default_rng(0).standard_normal((INSPECTED, first.d)) * SPREAD
@@ -267,11 +312,14 @@ class Setup:
                     self.replay(pair.second, run, came, start, held=False)
             back = pairs[-1]
             back = Neighbours(back.second, back.first, back.neither, back.row)
-            inspected.append((back, *self.compared(back, seed, INSPECTED, start)))
+            if not few:
+                inspected.append((back, *self.compared(back, seed, INSPECTED, start)))
         for _, run, replays in inspected:
+            if few:
+                self.sound(run)
             if hides(run):
                 most[COMPUTED_ON] = max(most[COMPUTED_ON], float(any(one.moves for one in replays[1:])))
-            for label, share in ({} if hides(run) else shares_moved(run, replays)).items():
+            for label, share in shares_moved(run, replays).items():
                 most[label] = max(most[label], share)
         return dict(most)
 
@@ -296,6 +344,12 @@ def _largest_difference(result: Returned, result_neighbour: Returned, run: Recor
     return max(float(np.nanmax(np.abs(np.subtract(a, b)), initial=0.0)) for a, b in pairs)
 
 
+def _labels_that_differ(one: Recorder, other: Recorder) -> frozenset[str]:
+    """The labels of the releases whose values are not the same in both."""
+    pairs = ((a, b) for key, tape in one.tape.items() for a, b in zip(tape, other.tape[key], strict=True))
+    return frozenset(a.label for a, b in pairs if not np.array_equal(a.value, b.value, equal_nan=True))
+
+
 def sampled(run: Recorder) -> bool:
     """Whether a row is in some releases with a probability below 1."""
     return any(rate(entry.release) < 1 for entry in run.ledger.of(0))
@@ -316,9 +370,18 @@ def shares_moved(run: Recorder, replays: Sequence[Recorder]) -> dict[str, float]
     """How far apart the values of a label's releases are on neighbours, over what the ledger says: at most 1 if sound.
 
     Gaussian releases: the root of the sum of (distance/σ)² over that of 1/z²; ε-DP ones: the sum of their losses over
-    that of ε. The largest over the replicates; of a sample, with the row in it.
+    that of ε. The largest over the replicates; of a sample, with the row in it. Not of what hidden noise is in: there
+    the theorem of that noise bounds more than the last value.
     """
     return {label: float(np.nanmax(_shares(*one))) for label, one in _losses(run, replays).items()}
+
+
+def within(shares: dict[str, float], words: str = "") -> dict[str, float]:
+    """`shares`; Leak where one is above 1."""
+    for label, share in shares.items():
+        if share > 1 + ROUNDING:
+            raise Leak(f"{label}: a neighbour moves it by {share:.3g} of what the ledger says{words}")
+    return shares
 
 
 def moved_in_all(run: Recorder, replays: Sequence[Recorder]) -> float:
@@ -343,11 +406,14 @@ def _shares(losses: np.ndarray, claimed: np.ndarray) -> np.ndarray:
 def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Of each label (2, k): Σ (distance/σ)² and the sum of pure losses, as moved and as the ledger has them."""
     first, second, neither = replays
+    behind = frozenset().union(*(one.behind for one in replays if isinstance(one, ReplayedRun)))
     sums: dict[str, np.ndarray] = defaultdict(lambda: np.zeros((2, run.k)))
     thresholds: dict[tuple[int | None, str, object], float] = defaultdict(float)
     for key, tape in run.tape.items():
         members = np.arange(run.k) if key is None else np.array([key])
         for i, one in enumerate(tape):
+            if one.label in behind:
+                continue
             a, b, c = (replay.tape[key][i].value for replay in (first, second, neither))
             b = c if isinstance(one.event, Poisson | Allocated) else b
             scale, label = scores.column(one.scale), one.label

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 @option("--loss", default="", metavar="NAME", help="Audit on this loss; one of an installed package, too.")
 @flag("--one-run", help="One run with 1,000 canaries: quick, but a loose bound.")
 @flag("--in-process", help="Run a method of your own beside the rows, as trusted code, and look for leaks.")
+@flag("--thorough", help="Inspect at all 27 sizes up to 500 rows, 100 columns and 100 steps, not at nine of them.")
 @flag("--mechanisms", help="Audit each kind of release on its own, also with its noise halved.")
 def audit(
     algorithm: str | None,
@@ -44,6 +45,7 @@ def audit(
     loss: str,
     one_run: bool,
     in_process: bool,
+    thorough: bool,
     mechanisms: bool,
 ) -> int:
     """Compute empirical lower bounds on an algorithm's ε.
@@ -53,7 +55,8 @@ def audit(
     The audit runs the algorithm many times on two neighbouring data sets and tries to guess from the output which of
     the two was used. It prints FAIL, with exit code 1, if the guesses are better than ε allows (at 99 % confidence), if
     a release differs between the two by more than its ledger says, if the noise has the wrong size, or if something
-    differs that is not released. A pass proves nothing.
+    differs that is not released. It looks at several sizes, and at files, standard error and modules after a run in a
+    process of its own. A pass proves nothing.
 
     A method that is not built in (path/to/file.py:Class, or of an installed package) runs in a process without the rows
     instead: its privacy is the server's, by construction. The check shows whether it can be served, within its ε, and
@@ -62,11 +65,13 @@ def audit(
     if (algorithm is None) == (not mechanisms):
         raise UserError("give either --algo NAME or --mechanisms")
     if mechanisms:
-        if clash := typed("one_run", "epsilon", "loss"):
+        if clash := typed("one_run", "epsilon", "loss", "thorough"):
             raise UserError(f"{clash[0]} goes with --algo")
         return _mechanisms(runs, seed)
     assert algorithm is not None
-    audits = dpbench.audit(algorithm, epsilon, runs=runs, seed=seed, one_run=one_run, loss=loss, in_process=in_process)
+    audits = dpbench.audit(
+        algorithm, epsilon, runs=runs, seed=seed, one_run=one_run, loss=loss, in_process=in_process, thorough=thorough
+    )
     return _algorithms(audits, one_run)
 
 

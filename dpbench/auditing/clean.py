@@ -1,0 +1,275 @@
+"""Two worlds in a clean process each, and by what of the outside these processes can be told apart.
+
+Releases are answered from a stream of their own, whatever the rows are (`Tape.answer`): all that a private method does
+next follows from these answers, so two processes whose rows differ everywhere have to do the same. Compared are what
+the runs return, the files that there are afterwards, standard output and error, calls of the operating system that
+change something, and what modules and classes hold.
+
+Not seen: what C code does behind Python's back, how long it takes, and caches of `functools`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import random
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import threading
+import types
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from dpbench import algorithms
+from dpbench.algorithms.base import Algorithm
+from dpbench.auditing import transcript
+from dpbench.auditing.neighbours import probes, replaced_everywhere
+from dpbench.auditing.transcript import Leak
+from dpbench.auditing.worlds import INSPECTED, SPREAD, Setup, hides
+from dpbench.run.execute import one_thread
+
+SECONDS = 600
+LARGEST = 2**24  # bytes of a file that are read
+# Of the calls that Python reports to an audit hook, those that leave something outside of the process.
+CALLS = (
+    "os.",
+    "shutil.",
+    "socket.",
+    "subprocess.",
+    "sqlite3.",
+    "ctypes.dlopen",
+    "syslog.",
+    "fcntl.",
+    "mmap.",
+    "signal.",
+)
+READING = {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.getxattr", "os.listxattr"}
+NEAR, FAR = 4, 1  # how deep the method's own modules and dpbench's are looked into, and how deep installed ones
+UNTOLD = ("__builtins__", "__spec__", "__loader__", "__cached__", "__weakref__", "path_importer_cache")
+
+
+def told_apart(name: str, epsilon: float, seed: int, loss: str = "") -> str:
+    """By what the processes of the two worlds of the method `name` differ, in words; "" where they do not.
+
+    Leak where one of them does not come to an end. Arguments: as of `runs.audit`.
+    """
+    file, colon, cls = name.rpartition(":")
+    name = f"{Path(file).resolve()}:{cls}" if colon and file.endswith(".py") else name
+    with tempfile.TemporaryDirectory(prefix="dpbench-audit-") as folder:
+        worlds = [_Process(Path(folder) / str(i), [name, loss, epsilon, seed, i]) for i in range(2)]
+        one, other = (each.ended() for each in worlds)
+    for what in one:
+        if where := _different(one[what], other[what]):
+            return f"in processes of their own, two data sets differ in {what}: {where}"
+    return ""
+
+
+def _different(one: Any, other: Any) -> str:
+    """Where two reports differ; "" where they are the same."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return next((key for key in sorted({**one, **other}) if one.get(key) != other.get(key)), "")
+    return "" if one == other else "one has more" if not isinstance(one, str) else one or str(other)
+
+
+class _Process:
+    """A world's process, started: its folder is the working directory, the home and the place of temporary files."""
+
+    def __init__(self, folder: Path, asked: list[Any]) -> None:
+        self.home, self.report = folder / "home", folder / "report"
+        self.home.mkdir(parents=True)
+        # The same hashes, and no compiled files that one world leaves for the other.
+        fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+        folders = dict.fromkeys(("HOME", "TMPDIR"), str(self.home))
+        found = {"PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))}
+        given = json.dumps([*asked, str(self.report)])
+        command = [sys.executable, "-c", "import sys; from dpbench.auditing import clean; clean.main(*sys.argv[1:])"]
+        command, environment = [*command, given], {**os.environ, **fixed, **folders, **found}
+        null, pipe = subprocess.DEVNULL, subprocess.PIPE
+        self.process = subprocess.Popen(
+            command, cwd=self.home, env=environment, stdin=null, stdout=pipe, stderr=pipe
+        )  # fmt: skip
+
+    def ended(self) -> dict[str, Any]:
+        """All that it did, under what it is called in a message; Leak where it did not come to an end."""
+        try:
+            out, error = self.process.communicate(timeout=SECONDS)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            raise Leak(f"in a process of its own it does not end within {SECONDS} s") from None
+        # What could not be looked at has not passed.
+        if not self.report.is_file():
+            last = error.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
+            raise Leak(f"in a process of its own it ends before its runs do: {self._shown(last[0])[:200]}")
+        files = {str(each.relative_to(self.home)): _content(each) for each in self.home.rglob("*")}
+        streams = {"standard output": out, "standard error": error}
+        words = {name: self._shown(text.decode(errors="backslashreplace")) for name, text in streams.items()}
+        return {**json.loads(self._shown(self.report.read_text("utf-8"))), **words, "files": files}
+
+    def _shown(self, text: str) -> str:
+        """`text` without the name of the folder, which no two processes share."""
+        return text.replace(str(self.home), "~")
+
+
+def main(given: str) -> None:
+    """The runs of one world, in this process; the report goes to a file, which is there only if they came to an end."""
+    from dpbench.auditing.runs import setups_of  # that module imports this one
+
+    name, loss, epsilon, seed, world, report = json.loads(given)
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    algorithm, fixed = algorithms.resolve(name)
+    setups, further, _ = setups_of(algorithm, fixed, epsilon, loss=loss)
+    returned: dict[str, str] = {}
+    before, known = _state(algorithm), set(sys.modules)
+    with one_thread(), _Calls() as calls:
+        # First the case in which every row differs: what is kept of the first data that was seen is kept of these.
+        for i, setup in enumerate([*further, *setups]):
+            returned |= {f"{where} (case {i + 1})": told for where, told in _returned(setup, world, seed)}
+    after = _state(algorithm, known)
+    changed = {where: _digest(told) for where, told in after.items() if where not in before or before[where] != told}
+    changed |= dict.fromkeys(before.keys() - after.keys(), "gone")
+    found = {"what is returned": returned, "calls of the system": calls.made, "modules": changed}
+    Path(report).write_text(json.dumps(found | {"files elsewhere": calls.files()}), "utf-8")
+
+
+def _returned(setup: Setup, world: int, seed: int) -> Iterator[tuple[str, str]]:
+    """What comes out of a run whose releases do not depend on the rows."""
+    problem, start = setup.pair[:2][world], np.zeros((INSPECTED, setup.case.d))
+    if not setup.case.steepest:
+        pairs = probes(setup.algorithm, setup.case, setup.relation)
+        # Nothing private follows from any row, so all may differ at once: whichever is read, it shows.
+        problem = replaced_everywhere(pairs) if world else pairs[0].first
+        start = np.random.default_rng(0).standard_normal(start.shape) * SPREAD
+    run = setup.recorder(INSPECTED, seed, keyed=True)
+    run.releases.answer = _Answers(seed)
+    try:
+        came = setup.run(problem, run, start)
+    except Leak as leak:
+        yield "an exception", str(leak)
+        return
+    for i, fact in enumerate(came.visible if hides(run) else came.facts):
+        yield f"{fact.where} {i}", _digest(fact.kind.__qualname__, fact.content)
+
+
+class _Answers:
+    """What is released whatever the value is: any output of a release is a possible one."""
+
+    def __init__(self, seed: int) -> None:
+        self._stream = np.random.default_rng((seed, len("clean")))
+
+    def __call__(self, kind: str, value: np.ndarray, scale: Any) -> np.ndarray:
+        if kind.startswith("argmax"):
+            return self._stream.integers(value.shape[1], size=len(value))
+        if kind == "threshold":
+            return self._stream.random(len(value)) < 0.1
+        if kind == "depth":
+            return np.zeros((len(value), value.shape[-1]))
+        noise = self._stream.standard_normal(value.shape)
+        noise = noise + np.swapaxes(noise, 1, 2) if kind in ("symmetric", "isometric") else noise
+        return noise * transcript.over(scale, value.shape)
+
+
+class _Calls:
+    """Calls of the operating system that leave something outside, as Python reports them, while it is entered."""
+
+    def __init__(self) -> None:
+        self.made: list[str] = []
+        self._written: dict[str, None] = {}
+        self._on = False
+        sys.addaudithook(self._hear)  # for the rest of the process: hooks cannot be taken away
+
+    def __enter__(self) -> _Calls:
+        self._on = True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._on = False
+
+    def files(self) -> dict[str, str]:
+        """The files that were opened to write, with what they hold now."""
+        return {name: _content(Path(name)) for name in self._written}
+
+    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
+        if not self._on:
+            return
+        if event == "open":
+            name, _, flags = arguments
+            if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and not isinstance(name, int):
+                self._written[os.path.abspath(os.fsdecode(name))] = None
+        elif event.startswith(CALLS) and event not in READING:
+            self.made.append(f"{event} {[_outline(each, 1) for each in arguments]}")
+
+
+def _state(algorithm: Algorithm, known: set[str] | None = None) -> dict[str, Any]:
+    """Where → an outline of what modules, their classes and the settings of the process hold.
+
+    known: modules that there were before; of others that are installed, the plain attributes alone.
+    """
+    settings = {
+        "environment": dict(os.environ),
+        "random numbers": (random.getstate(), np.random.get_state()),  # noqa: NPY002
+        "settings of numpy": (np.geterr(), np.get_printoptions()),
+        "logging": (logging.root.level, list(logging.root.handlers), sorted(logging.root.manager.loggerDict)),
+        "the rest": (os.getcwd(), sys.argv, list(warnings.filters), sys.getrecursionlimit(), threading.active_count()),
+    }
+    found = {what: _outline(value, NEAR) for what, value in settings.items()}
+    spaces = {name: vars(module) for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)}
+    # A class of a file is in no module that Python knows by name; what its functions see is one all the same.
+    for cls in type(algorithm).__mro__:
+        for each in vars(cls).values():
+            if isinstance(each, types.FunctionType) and each.__module__ not in spaces:
+                spaces[each.__module__] = each.__globals__
+    standard = sysconfig.get_paths()["stdlib"]
+    for name, space in spaces.items():
+        file, depth = str(space.get("__file__") or standard), NEAR
+        if file.startswith(standard) or "-packages" in file:  # site-packages, dist-packages
+            # What is imported in a run is set up then, with addresses of its own in every process.
+            depth = FAR if known is None or name in known else 0
+        for attribute, value in list(space.items()):
+            if attribute not in UNTOLD:
+                found[f"{name}.{attribute}"] = _outline(value, depth)
+    return found
+
+
+def _outline(value: Any, depth: int) -> Any:
+    """What `value` holds down to a depth, without addresses."""
+    kind = type(value).__qualname__
+    if isinstance(value, (*transcript.PLAIN, float, complex)):
+        return kind, value
+    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+        return kind, str(value.dtype), value.shape, np.asarray(value).tobytes()
+    if not depth:
+        return kind, getattr(value, "__qualname__", "")
+    if isinstance(value, types.FunctionType):
+        cells = [each.cell_contents for each in value.__closure__ or () if each != types.CellType()]
+        held: Any = [value.__dict__, value.__defaults__, value.__kwdefaults__, cells]
+    elif type(value) in (dict, list, tuple, set, frozenset, deque):
+        held = value
+    else:
+        held = {} if isinstance(value, types.ModuleType) else getattr(value, "__dict__", {})
+    if isinstance(held, dict | types.MappingProxyType):
+        inside = [(k, v) for k, v in list(held.items()) if not (isinstance(k, str) and k in UNTOLD)]
+        return kind, [(_outline(k, 1), _outline(v, depth - 1)) for k, v in inside]
+    parts = [_outline(each, depth - 1) for each in (held if isinstance(held, Iterable) else ())]
+    return kind, sorted(parts, key=repr) if isinstance(held, set | frozenset) else parts
+
+
+def _content(path: Path) -> str:
+    """A digest of a file, or what it is beside one."""
+    if not path.is_file():
+        return "folder" if path.is_dir() else "gone"
+    with path.open("rb") as file:
+        return _digest(file.read(LARGEST))
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.blake2b(repr(parts).encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()

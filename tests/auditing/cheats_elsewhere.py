@@ -1,0 +1,305 @@
+"""Methods that passed an audit of one size in one process: wrong at others, on other rows, behind a decoy, outside.
+
+`FAILS` has the words by which each has to be found, `APART` those that only a process of its own for each world finds.
+Every one keeps its ε by its ledger, and most are `Honest` and one thing more.
+"""
+
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+
+from dpbench.algorithms.base import Diagnostic, RunResult
+from tests.auditing.cheats import Carrier, Honest
+
+
+class HonestAndTalkative(Honest):
+    """Says, writes and counts what follows from what it released."""
+
+    count = 0
+
+    def step(self, problem, W, G, noisy, settings, t):
+        type(self).count += 1
+        print(f"step {t}: {noisy[0, 0]:.3g}", file=sys.stderr)
+        with open("steps.txt", "a") as file:
+            file.write(f"{noisy.tolist()}\n")
+        return super().step(problem, W, G, noisy, settings, t)
+
+
+class HonestBehindADecoy(Honest):
+    """Opens a release that hides its noise, does not use it, and goes on as it should with the rest of the budget."""
+
+    share = 0.9
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        rho = mechanisms.budget.rho
+        hide = mechanisms.last_iterate(
+            problem.d, 1, sensitivity=1.0, contraction=0.5, rho=rho * (1 - self.share) / 2, label="decoy"
+        )
+        self.hidden = hide(np.zeros_like(W))
+        return super().run(problem, W, mechanisms, settings, trace)
+
+    def release(self, G, problem, mechanisms, settings):
+        rho = self.share * mechanisms.budget.rho / settings.T
+        return mechanisms.gaussian(G, sensitivity=self.sensitivity(problem), rho=rho, label="gradient")
+
+    def end(self, problem, W):
+        return W + 1e-3 * self.hidden
+
+
+# At other sizes
+
+
+class WrongBeyondThreeColumns(Honest):
+    """Half of the sensitivity from four columns on."""
+
+    def sensitivity(self, problem):
+        return (2.0 if problem.d <= 3 else 1.0) * problem.lipschitz / problem.n
+
+
+class WrongFromTwentyRows(Honest):
+    """Half of the sensitivity from twenty rows on."""
+
+    def sensitivity(self, problem):
+        return (2.0 if problem.n < 20 else 1.0) * problem.lipschitz / problem.n
+
+
+class EveryTenthStepExact(Honest):
+    """Every tenth step is along the exact gradient."""
+
+    def step(self, problem, W, G, noisy, settings, t):
+        return W - settings.step * (G if t % 10 == 0 else noisy)
+
+
+class OneNumberOfNoiseInLongRuns(Honest):
+    """From thirty steps on all entries get one number of noise."""
+
+    def release(self, G, problem, mechanisms, settings):
+        rho, moved = mechanisms.budget.rho / settings.T, self.sensitivity(problem)
+        if settings.T < 30:
+            return super().release(G, problem, mechanisms, settings)
+        one = mechanisms.gaussian(np.zeros(len(G)), sensitivity=moved, rho=rho, label="gradient")
+        return G + one[:, None]
+
+
+class PlansForMoreInLongRuns(Honest):
+    """From thirty steps on every step spends twice its share."""
+
+    def release(self, G, problem, mechanisms, settings):
+        rho = (2 if settings.T >= 30 else 1) * mechanisms.budget.rho / settings.T
+        return mechanisms.gaussian(G, sensitivity=self.sensitivity(problem), rho=rho, label="gradient")
+
+
+class AcrossBeyondThreeColumns(Honest):
+    """Σ xxᵀ, whose sensitivity is too small from four columns on, where a row is replaced by one across it."""
+
+    def value(self, problem, W):
+        return np.tile((problem.X.T @ problem.X)[None], (len(W), 1, 1))
+
+    def sensitivity(self, problem):
+        return np.sqrt(2) if problem.d <= 3 else 1.0
+
+    def step(self, problem, W, G, noisy, settings, t):
+        return W - settings.step * noisy[:, 0]
+
+
+# On rows that are neither at the bound nor at 0, or that bend
+
+
+class CurvedOnly(Honest):
+    """The trace of the Hessian, with less than the sensitivity of a row that bends in place of one that does not."""
+
+    short = 1.1
+
+    def value(self, problem, W):
+        return np.trace(problem.data_hessian(W), axis1=1, axis2=2)
+
+    def sensitivity(self, problem):
+        return problem.smoothness / problem.n / self.short
+
+    def step(self, problem, W, G, noisy, settings, t):
+        return W - settings.step * noisy[:, None]
+
+
+class CurvedOnlyByFive(CurvedOnly):
+    """The same with a fifth of its sensitivity."""
+
+    short = 5.0
+
+
+class HonestlyCurved(CurvedOnly):
+    """The same with all of its sensitivity."""
+
+    short = 1.0
+
+
+class PowerClip(Honest):
+    """Gradients of rows longer than 2c are clipped to ‖g‖·(2c/‖g‖)³: at most c at the bound, 2c in between."""
+
+    def value(self, problem, W):
+        c = 0.1
+        slopes = problem.loss.derivative(W @ problem.X.T, problem.y, np.empty((len(W), problem.n)))
+        rows = slopes[:, :, None] * problem.X
+        norms = np.linalg.norm(rows, axis=2, keepdims=True)
+        return (rows * np.minimum(1.0, (2 * c / np.maximum(norms, 1e-300)) ** 3)).sum(axis=1) / problem.n
+
+    def sensitivity(self, problem):
+        return 0.2 / problem.n
+
+
+# Behind hidden noise
+
+
+class DecoyAndTooLittle(HonestBehindADecoy):
+    """What is released beside the decoy has half of its noise, and the model does not follow from it."""
+
+    def sensitivity(self, problem):
+        return problem.lipschitz / problem.n
+
+    def end(self, problem, W):
+        return self.hidden
+
+
+class HiddenNoiseInAColumn(HonestBehindADecoy):
+    """The model has a label under the hidden noise, and the noise stands in a column."""
+
+    diagnostics = (Diagnostic("first", "a number"),)
+
+    def end(self, problem, W):
+        return RunResult(self.hidden + 1e-3 * problem.y[0], columns={"first": self.hidden[:, 0].tolist()})
+
+
+class DecoyWithAttributes(HonestBehindADecoy):
+    """The model is an array that carries the labels."""
+
+    def end(self, problem, W):
+        W = super().end(problem, W).view(Carrier)
+        W.labels = problem.y.copy()
+        return W
+
+
+class DecoyInTheTrace(HonestBehindADecoy):
+    """The passes that the trace is told of count labels."""
+
+    def passes(self, problem, t):
+        return t + 1e-3 * float((problem.y > 0).mean())
+
+
+class DecoyInTheLayout(HonestBehindADecoy):
+    """The numbers are in rows or in columns of memory, by a label."""
+
+    def end(self, problem, W):
+        return np.asfortranarray(super().end(problem, W)) if problem.y[0] > 0 else super().end(problem, W)
+
+
+class DecoyInTheLastBit(HonestBehindADecoy):
+    """The last bit of every number of the model is a label."""
+
+    def end(self, problem, W):
+        bits = super().end(problem, W).view(np.uint64)
+        return ((bits & ~np.uint64(1)) | np.uint64(problem.y[0] > 0)).view(float)
+
+
+# Outside of what it returns
+
+
+class InAFile(Honest):
+    """A label is in a file of the working directory."""
+
+    def end(self, problem, W):
+        Path("model.txt").write_text(str(problem.y[-1]))
+        return W
+
+
+class InAFileThatIsThere(Honest):
+    """A label is the time of a file that is there, far from here."""
+
+    def end(self, problem, W):
+        here = Path(__file__).stat()
+        os.utime(__file__, ns=(here.st_atime_ns + int(problem.y[0]), here.st_mtime_ns))
+        return W
+
+
+class OnStandardError(Honest):
+    """A sum of labels is printed."""
+
+    def end(self, problem, W):
+        print(problem.y.sum(), file=sys.stderr)
+        return W
+
+
+class InTheLog(Honest):
+    """An entry of a row is in a warning of the log."""
+
+    def end(self, problem, W):
+        logging.getLogger("mine").warning("done: %s", problem.X[-1, 0])
+        return W
+
+
+class InAModule(Honest):
+    """A label is an attribute of NumPy."""
+
+    def end(self, problem, W):
+        np.answer = float(problem.y[0])
+        return W
+
+
+class InItsClass(Honest):
+    """The rows are kept in a list of its class."""
+
+    kept: ClassVar[list] = []
+
+    def end(self, problem, W):
+        self.kept.append(problem.X.copy())
+        return W
+
+
+class InTheEnvironment(Honest):
+    """A label is a variable of the environment."""
+
+    def end(self, problem, W):
+        os.environ["DONE"] = str(problem.y[0])
+        return W
+
+
+class TheFirstRowItSaw(Honest):
+    """The first row that it ever saw is in every model: in one process all worlds have the same."""
+
+    seen: ClassVar[list] = []
+
+    def end(self, problem, W):
+        self.seen.append(problem.X[0, 0])
+        return W + self.seen[0]
+
+
+HONEST = (HonestAndTalkative, HonestBehindADecoy, HonestlyCurved)
+FAILS = {
+    WrongBeyondThreeColumns: "d = 30, T = 100: gradient: a neighbour moves it by 2 of what the ledger says",
+    WrongFromTwentyRows: "n = 50, d = 2, T = 100: gradient: a neighbour moves it by 2 of what the ledger says",
+    EveryTenthStepExact: "T = 100: on a neighbour",
+    OneNumberOfNoiseInLongRuns: "T = 100: on a neighbour",
+    PlansForMoreInLongRuns: "more than the 1 asked for",
+    AcrossBeyondThreeColumns: "gradient: a neighbour moves it by 1.41",
+    CurvedOnly: "a neighbour moves it by 1.1",
+    CurvedOnlyByFive: "a neighbour moves it by",
+    PowerClip: "a neighbour moves it by 1.59",
+    DecoyAndTooLittle: "gradient: a neighbour moves it by 2",
+    HiddenNoiseInAColumn: "columns.first",
+    DecoyWithAttributes: "W.labels",
+    DecoyInTheTrace: "trace",
+    DecoyInTheLayout: "W",
+    DecoyInTheLastBit: "",
+}
+APART = {
+    InAFile: "files: model.txt",
+    InAFileThatIsThere: "calls of the system",
+    OnStandardError: "standard error",
+    InTheLog: "standard error",
+    InAModule: "modules: numpy.answer",
+    InItsClass: "modules: ",
+    InTheEnvironment: "modules: environment",
+    TheFirstRowItSaw: "what is returned: W",
+}
