@@ -147,7 +147,7 @@ def test_pairs_differ_in_one_row_within_the_bound():
         method, _ = algorithms.resolve(name)
         found = list(candidates(method, method.audit_case, method.relation))
         assert len(found) >= 10
-        for words, (first, second, _, _), _ in found:
+        for words, (first, second, _, _), *_ in found:
             differs = (first.X != second.X).any(axis=1) | (first.y != second.y)
             assert differs[0], words
             assert not differs[1:].any(), words
