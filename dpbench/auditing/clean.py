@@ -32,6 +32,7 @@ import numpy as np
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm
 from dpbench.auditing import transcript
+from dpbench.auditing.cases import setups_of
 from dpbench.auditing.neighbours import probes, replaced_everywhere
 from dpbench.auditing.transcript import Leak
 from dpbench.auditing.worlds import INSPECTED, SPREAD, Setup, hides
@@ -120,9 +121,7 @@ class _Process:
 
 
 def main(given: str) -> None:
-    """The runs of one world, in this process; the report goes to a file, which is there only if they came to an end."""
-    from dpbench.auditing.runs import setups_of  # that module imports this one
-
+    """The runs of one world, in this process; the report goes to a file, which is there only if they ended."""
     name, loss, epsilon, seed, world, report = json.loads(given)
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002

@@ -8,10 +8,8 @@ best, bounds the privacy loss from below; the bound may not be above the claim.
 
 from __future__ import annotations
 
-import contextlib
 import math
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -23,10 +21,11 @@ from dpbench import algorithms
 from dpbench.algorithms.base import SEARCHED, Algorithm, AuditCase, make_settings
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import scores
+from dpbench.auditing.cases import at_sizes, setups_of, sizes
 from dpbench.auditing.claims import AuditClaim, AuditVerdict, claim, decide, fisher, joint, least_runs, reach, runs_of
 from dpbench.auditing.clean import told_apart
 from dpbench.auditing.neighbours import Neighbours
-from dpbench.auditing.search import at_size, searched, with_best_coins
+from dpbench.auditing.search import searched, with_best_coins
 from dpbench.auditing.transcript import Leak, Recorder
 from dpbench.auditing.worlds import (
     COMPUTED_ON,
@@ -36,15 +35,13 @@ from dpbench.auditing.worlds import (
     hides,
     in_words,
     moved_in_all,
-    paper_terms,
     sampled,
     shares_moved,
-    sizes,
     within,
 )
 from dpbench.errors import UserError, at_least
 from dpbench.privacy.ledger import Composition, PoissonReplaced, WithoutReplacement
-from dpbench.problems import Declaration, Problem, losses
+from dpbench.problems import Problem, losses
 from dpbench.run.execute import one_thread
 
 LEVEL = 0.01
@@ -162,7 +159,7 @@ def audit(
                 done = done._replace(pair=found.words)
                 shares.update({label: max(shares.get(label, 0.0), share) for label, share in found.moved.items()})
             if inspect and case is None:
-                _at_sizes([*setups, *further], sizes(thorough=thorough), farthest, seed)
+                at_sizes([*setups, *further], sizes(thorough=thorough), farthest, seed)
             if clean and (fault := told_apart(name, epsilon, seed, loss)):
                 raise Leak(fault)
             for label, share in shares.items():
@@ -178,61 +175,6 @@ def audit(
         except Exception as error:
             return done._replace(defect=f"it raises {in_words(error)}")
     return done
-
-
-def _at_sizes(
-    setups: list[Setup], grid: list[tuple[int, int, int]], farthest: Collection[str], seed: int
-) -> None:  # fmt: skip
-    """Leak where a run of another size moves further, or gives away more, than it says: what is wrong there alone."""
-    for n, d, T in grid:
-        for setup in setups:
-            try:
-                resized = setup.resized(n, d, T)
-            except UserError:  # by public numbers: the method is not for this size, so it does no harm there
-                continue
-            try:
-                within(resized.inspect(seed, few=True))
-                if setup is setups[0]:
-                    at_size(resized, farthest, seed)
-            except Leak as leak:
-                raise Leak(f"n = {n}, d = {d}, T = {T}: {leak}") from leak
-
-
-def setups_of(
-    algorithm: Algorithm,
-    fixed: Mapping[str, Any],
-    epsilon: float,
-    case: AuditCase | None = None,
-    factor: float = 1.0,
-    papers: bool = False,
-    loss: str = "",
-) -> tuple[list[Setup], list[Setup], list[Setup]]:
-    """What is inspected and tested, what is inspected alone, and what of that under the terms of the method's paper."""
-
-    def setup(one: AuditCase, papers: bool = papers) -> Setup:
-        one = _with_loss(algorithm, one, loss) if loss else one
-        return Setup(algorithm, one, fixed, epsilon, factor, paper_terms(algorithm, one) if papers else None)
-
-    if case:
-        return [setup(case)], [], []
-    cases = [algorithm.audit_case, *algorithm.canaries]
-    cases = [one for one in cases if all(one.settings.get(key, value) == value for key, value in fixed.items())]
-    setups, further = [setup(one) for one in cases], [setup(algorithm.inspection_case())]
-    others = []
-    for one in [*setups, *further] if not papers else []:
-        with contextlib.suppress(UserError):  # a calibration with a flaw makes no claim to look at
-            other = setup(one.case, True)
-            others += [other] if other.budget != one.budget else []
-    return setups, further, others
-
-
-def _with_loss(algorithm: Algorithm, case: AuditCase, loss: str) -> AuditCase:
-    """The case with another loss, and a step where that has none of its own: noise does not follow it."""
-    algorithm.needs.check(Declaration(case.n, 1, loss=loss), algorithm.name, rows=False)  # in the words of a fit
-    settings = dict(case.settings)
-    if losses.get(loss).smoothness == math.inf and "step" in algorithm.Settings.__struct_fields__:
-        settings.setdefault("step", 1.0)
-    return replace(case, loss=loss, settings=settings)
 
 
 def learner(name: str) -> Any:

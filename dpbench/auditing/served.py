@@ -12,8 +12,8 @@ import numpy as np
 from dpbench import algorithms
 from dpbench.algorithms import rules
 from dpbench.algorithms.base import Algorithm, make_settings
+from dpbench.auditing.cases import COLUMNS, ITERATIONS, ROWS
 from dpbench.auditing.runs import Audit
-from dpbench.auditing.worlds import COLUMNS, ITERATIONS, ROWS
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, losses

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import itertools
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +38,6 @@ from dpbench.problems import Problem
 from dpbench.run.bind import BoundRun, bind, budget_of
 
 STEPS = 4
-ROWS, COLUMNS, ITERATIONS = (4, 50, 500), (2, 30, 100), (STEPS, 30, 100)  # of the sizes at which a method is looked at
 INSPECTED = 4  # replicates of every pair that is inspected
 SPREAD = 4.0  # of where an inspected run starts: far enough for gradients of nearly full length
 ROUNDING = 1e-6
@@ -48,12 +46,6 @@ LEAST = 0.01  # of what the ledger says: a release that no pair moves by so much
 COMPUTED_ON = "what it computes on"  # of a method that hides its noise there
 # What the runner reads off a method beside its runs: a class says it, so it is the same on all data.
 SAID = ("name", "title", "version", "counts_public", "unpaid", "diagnostics", "discloses", "private", "stops_early")
-
-
-def sizes(*, thorough: bool = False) -> list[tuple[int, int, int]]:
-    """(rows, columns, steps) of the grid, all 27 or the 9 in which every pair of two of the three occurs once."""
-    places = itertools.product(range(3), repeat=3)
-    return [(ROWS[i], COLUMNS[j], ITERATIONS[t]) for i, j, t in places if thorough or (i + j + t) % 3 == 0]
 
 
 class AuditTerms(NamedTuple):
