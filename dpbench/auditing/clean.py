@@ -90,10 +90,10 @@ class _Process:
         # The same hashes, and no compiled files that one world leaves for the other.
         fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
         folders = dict.fromkeys(("HOME", "TMPDIR"), str(self.home))
-        found = {"PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))}
+        modules = {"PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))}
         given = json.dumps([*asked, str(self.report)])
         command = [sys.executable, "-c", "import sys; from dpbench.auditing import clean; clean.main(*sys.argv[1:])"]
-        command, environment = [*command, given], {**os.environ, **fixed, **folders, **found}
+        command, environment = [*command, given], {**os.environ, **fixed, **folders, **modules}
         null, pipe = subprocess.DEVNULL, subprocess.PIPE
         self.process = subprocess.Popen(
             command, cwd=self.home, env=environment, stdin=null, stdout=pipe, stderr=pipe
@@ -136,8 +136,8 @@ def main(given: str) -> None:
     after = _state(algorithm, known)
     changed = {where: _digest(told) for where, told in after.items() if where not in before or before[where] != told}
     changed |= dict.fromkeys(before.keys() - after.keys(), "gone")
-    found = {"what is returned": returned, "calls of the system": calls.made, "modules": changed}
-    Path(report).write_text(json.dumps(found | {"files elsewhere": calls.files()}), "utf-8")
+    told = {"what is returned": returned, "calls of the system": calls.made, "modules": changed}
+    Path(report).write_text(json.dumps(told | {"files elsewhere": calls.files()}), "utf-8")
 
 
 def _returned(setup: Setup, world: int, seed: int) -> Iterator[tuple[str, str]]:
@@ -220,7 +220,7 @@ def _state(algorithm: Algorithm, known: set[str] | None = None) -> dict[str, Any
         "logging": (logging.root.level, list(logging.root.handlers), sorted(logging.root.manager.loggerDict)),
         "the rest": (os.getcwd(), sys.argv, list(warnings.filters), sys.getrecursionlimit(), threading.active_count()),
     }
-    found = {what: _outline(value, NEAR) for what, value in settings.items()}
+    outlines = {what: _outline(value, NEAR) for what, value in settings.items()}
     spaces = {name: vars(module) for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)}
     # A class of a file is in no module that Python knows by name; what its functions see is one all the same.
     for cls in type(algorithm).__mro__:
@@ -235,8 +235,8 @@ def _state(algorithm: Algorithm, known: set[str] | None = None) -> dict[str, Any
             depth = FAR if known is None or name in known else 0
         for attribute, value in list(space.items()):
             if attribute not in UNTOLD:
-                found[f"{name}.{attribute}"] = _outline(value, depth)
-    return found
+                outlines[f"{name}.{attribute}"] = _outline(value, depth)
+    return outlines
 
 
 def _outline(value: Any, depth: int) -> Any:

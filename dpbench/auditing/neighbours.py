@@ -167,9 +167,9 @@ def probes(algorithm: Algorithm, case: AuditCase, relation: Relation) -> list[Ne
 
 
 def replaced_everywhere(pairs: list[Neighbours]) -> Problem:
-    """The data set of which all `pairs` are neighbours, with what each of them changes."""
+    """The data set that all `pairs` have in common, with every row replaced that one of them replaces."""
     X, y = pairs[0].first.X.copy(), pairs[0].first.y.copy()
-    for one in pairs:
+    for one in reversed(pairs):  # the first of them change x and label both, and some later ones but one of the two
         X[one.row], y[one.row] = one.second.X[one.row], one.second.y[one.row]
     return _like(pairs[0].first, X, y)
 

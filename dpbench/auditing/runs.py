@@ -154,10 +154,10 @@ def audit(
                     if setup not in papers_own:
                         shares[label] = max(shares.get(label, 0.0), share)
             if search:
-                found = searched(setups[0], seed)
-                setups[0], farthest = found.setup, set(found.farthest.values())
-                done = done._replace(pair=found.words)
-                shares.update({label: max(shares.get(label, 0.0), share) for label, share in found.moved.items()})
+                best = searched(setups[0], seed)
+                setups[0], farthest = best.setup, set(best.farthest.values())
+                done = done._replace(pair=best.words)
+                shares.update({label: max(shares.get(label, 0.0), share) for label, share in best.moved.items()})
             if inspect and case is None:
                 at_sizes([*setups, *further], sizes(thorough=thorough), farthest, seed)
             if clean and (fault := told_apart(name, epsilon, seed, loss)):
