@@ -72,6 +72,15 @@ class Share:
         return f"{self.held} of {self.seen}" + (f" ({self.missing} missing)" if self.missing else "")
 
 
+def all_of(*parts: bool | None) -> bool | None:
+    """Several verdicts as one: not held (False) beats open (None), open beats held.
+
+    >>> all_of(True, None), all_of(None, False), all_of(True)
+    (None, False, True)
+    """
+    return False if False in parts else None if None in parts else True
+
+
 def over_variants(verdicts: Mapping[str, bool | None]) -> tuple[bool | None, str]:
     """One verdict under several choices of ours, and what it depends on: None where they do not agree.
 

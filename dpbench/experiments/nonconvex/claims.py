@@ -20,7 +20,7 @@ from dpbench.study import laws
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case, each
 from dpbench.study.statistics import listed, plus_minus
-from dpbench.study.verdict import NOT_TESTABLE, OPEN, NotEnough, Verdict
+from dpbench.study.verdict import NOT_TESTABLE, OPEN, NotEnough, Verdict, all_of
 
 FAR_LESS = 3.0  # "far less", "several times faster": by this factor or more
 CLEAR = laws.ERRORS  # standard errors of the seeds' paired differences
@@ -80,11 +80,6 @@ def under_both(judge: Callable[..., Verdict]) -> Callable[..., Iterator[Verdict]
 def terminates(one: Ours) -> bool:
     """Whether every seed of a row terminated."""
     return one.terminated == one.seeds
-
-
-def decided(parts: list[bool | None]) -> bool | None:
-    """All of several verdicts: not held (False) beats open (None), open beats held."""
-    return False if False in parts else None if None in parts else True
 
 
 def faster(
@@ -158,7 +153,7 @@ def opt_faster_than_tr(context: Context, variant: str) -> Verdict:
     """Claim 1a: Table 1, ε = 0.6 and 1: at least 3 times fewer gradients and Hessians, and seconds where timed."""
     comparisons = [faster(context, 1, "opt", "dp-tr", epsilon, variant) for epsilon in EPSILONS[1:]]
     held: list[bool | None] = [ratio >= FAR_LESS for ratios, _ in comparisons for ratio in ratios.values()]
-    return Verdict.of(decided(held), "; ".join(text for _, text in comparisons))
+    return Verdict.of(all_of(*held), "; ".join(text for _, text in comparisons))
 
 
 @PAPER.claim("opt_lower_than_tr")
@@ -176,7 +171,7 @@ def opt_lower_than_tr(context: Context, variant: str) -> Verdict:
         words.append(
             f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}, paired {plus_minus(mean, error, '+.4f', '.4f')}"
         )
-    return Verdict.of(decided(held), "; ".join(words))
+    return Verdict.of(all_of(*held), "; ".join(words))
 
 
 @PAPER.claim("consistent", tables=(1, 2))
@@ -192,7 +187,7 @@ def consistent(context: Context, variant: str, tables: tuple[int, ...]) -> Verdi
             held += [ratios[name] >= FAR_LESS for name in ("gradients", "seconds") if name in ratios]
             lost = cell(context, table, "2opt-ls", epsilon, variant).crashed
             words.append(text + (f", {lost:.0f} of its runs lost" if lost else ""))
-    return Verdict.of(decided(held), "; ".join(words))
+    return Verdict.of(all_of(*held), "; ".join(words))
 
 
 @PAPER.claim("one_hessian", data="covertype")
@@ -210,6 +205,7 @@ def one_hessian(context: Context, variant: str, data: str) -> Verdict:
     if not good.any():
         return Verdict(NOT_TESTABLE, f"none of {len(opt)} runs of opt terminates: there is nothing to count")
     needed, wasted = opt.loc[good, "hessian_evaluations"], opt.loc[~good, "hessian_evaluations"]
+    # dp-tr looks at a Hessian in every iteration: were it not so in the rows, they would be of something else.
     one_each = tr["hessian_evaluations"].eq(tr["iterations"])
     words = (
         f"opt, {len(needed)} terminated runs: {needed.mean():.2f} Hessians on average, {(needed == 1).sum()} of "
@@ -240,7 +236,7 @@ def two_phases(
         plain = [cell(context, 2, name, 1.0, variant) for name in ("opt", "2opt")]
         counts = [f"{c.terminated:.0f} of {c.seeds:.0f}" for c in plain]
         words.append(f"plain 2opt can lose (Table 2, ε = 1): opt {counts[0]}, 2opt {counts[1]}")
-    return Verdict.of(decided(held), f"seeds that terminate: {'; '.join(words)}")
+    return Verdict.of(all_of(*held), f"seeds that terminate: {'; '.join(words)}")
 
 
 SIZES = {"covertype12": 495_141, "ijcnn": 49_990}  # rows of the data sets; δ = 1/n

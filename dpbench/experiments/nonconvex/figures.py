@@ -16,7 +16,6 @@ from dpbench.experiments.nonconvex.rows import (
     TARGETS,
     TERMINATED,
     Beside,
-    LossTable,
     Ours,
     compared,
     finished,
@@ -39,7 +38,7 @@ WithWords: TypeAlias = tuple[Figure, dict[str, Any]]
 @PAPER.artefact("endings")
 def endings(context: Context) -> WithWords:
     """Final loss of every seed for each method and ε, the published means, and our runs under the published setting."""
-    order = [t for loss in LOSSES for name in ("loose", "tight") for t in TARGETS if of(t) == loss and t.name == name]
+    order = sorted(TARGETS, key=lambda target: ("sigmoid" in target.problem, target.name))  # a loss after the other
     page = Panels(context, "endings", len(order), columns=2, size=(5.6, 2.5), room=0.9)
     drawn = []
     for axis, target in page.over(order, title=lambda t: f"Table {t.table}: {t.place}"):
@@ -63,7 +62,8 @@ def endings(context: Context) -> WithWords:
         axis.grid(axis="x", visible=False)
         for edge in range(1, len(METHODS)):
             axis.axvline(edge - 0.5, color=GREY, lw=0.4)
-    one_scale([(axis, of(target)) for axis, target in page.over(order)])
+    for first in range(0, len(order), len(order) // len(LOSSES)):
+        one_scale(page.axes.flat[first : first + len(order) // len(LOSSES)])
     page.label("", "final loss")
     axis = page.axes[0, 0]
     axis.plot([], [], color=BLACK, lw=1.6, label="published, terminated")
@@ -74,18 +74,11 @@ def endings(context: Context) -> WithWords:
     return page.figure(joined(drawn), legend=5), {"cap": most_iterations(context, "endings"), "top": TOP}
 
 
-def of(target: LossTable) -> str:
-    """What a target's problem is called after its family."""
-    return target.problem.partition("-")[2]
-
-
 def beside(axis: Axes, x: float, algorithm: str, row: Beside, code: float) -> None:
     """The published mean and deviation, and the published code's mean."""
     around = [x - STEP / 2.6, x + STEP / 2.6]
-    cut: dict[str, Any] = {
-        "solid_capstyle": "butt",
-        "dash_capstyle": "butt",
-    }  # projecting ends close the gaps between the ε
+    # Projecting ends would close the gaps between the ε.
+    cut: dict[str, Any] = {"solid_capstyle": "butt", "dash_capstyle": "butt"}
     if row.paper_mean == row.paper_mean:
         axis.plot(around, [row.paper_mean] * 2, color=BLACK, lw=1.5, ls="-" if row.paper_terminated else ":",
                   **cut)  # fmt: skip
@@ -93,19 +86,17 @@ def beside(axis: Axes, x: float, algorithm: str, row: Beside, code: float) -> No
     axis.plot(around, [code] * 2, color=look(algorithm).colour, lw=1.3, ls=(0, (1.6, 0.8)), **cut)
 
 
-def one_scale(axes: list[tuple[Axes, str]]) -> None:
-    """The same logarithmic axis, up to `TOP`, for all panels of one loss that have something in them."""
-    for loss in LOSSES:
-        mine = [axis for axis, name in axes if name == loss and axis.has_data()]
-        for axis in mine:
-            axis.set_yscale("log")
-        if mine:
-            low, high = min(axis.get_ylim()[0] for axis in mine), min(TOP, max(axis.get_ylim()[1] for axis in mine))
-            ticks = [tick for tick in LOG_TICKS if low < tick < high]
-            for axis in mine:
-                axis.set_ylim(low, high)
-                axis.set_yticks([], minor=True)
-                axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
+def one_scale(axes: list[Axes]) -> None:
+    """The same logarithmic axis, up to `TOP`, for all panels that have something in them."""
+    mine = [axis for axis in axes if axis.has_data()]
+    if not mine:
+        return
+    low, high = min(axis.get_ylim()[0] for axis in mine), min(TOP, max(axis.get_ylim()[1] for axis in mine))
+    ticks = [tick for tick in LOG_TICKS if low < tick < high]
+    for axis in mine:
+        axis.set(yscale="log", ylim=(low, high))
+        axis.set_yticks([], minor=True)
+        axis.set_yticks(ticks, [f"{tick:g}" for tick in ticks])
 
 
 def ends(axis: Axes, x: float, runs: pd.DataFrame, method: str) -> None:

@@ -242,6 +242,7 @@ def published_cells(published: Mapping[str, Any]) -> pd.DataFrame:
     runs: those that left a row; none where the paper prints <NA>, and then mean and std are NaN.
     """
     rows = []
+    # "left" counts the runs behind a printed number: <NA> is printed where overflow lost all but one.
     for name, table in published.items():
         if not name.startswith("table"):
             continue

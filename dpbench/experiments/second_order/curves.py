@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dpbench import frames
 from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, WithWords, processors, run_seconds
-from dpbench.experiments.second_order.run_times import PUBLISHED, THEIR_COST, Timed, cells, rows_under
-from dpbench.study.context import Context, memoised, select
-from dpbench.study.output import Record, Table, Words
+from dpbench.study.context import Context, select
 from dpbench.study.panels import Panels, curve
 from dpbench.study.paper import End, Ends
 from dpbench.study.statistics import means, span
@@ -173,54 +169,3 @@ def rows_of_ends(context: Context) -> pd.DataFrame:
     beside = context.rows("fig2", timed=0, problem=PROBLEM, epsilon=1.0)  # the same runs, more seeds
     rows = pd.concat([context.rows("fig1", timed=0, problem=PROBLEM, epsilon=1.0), beside]).drop_duplicates("key")
     return rows[rows["T"].eq(rows["algorithm"].map(T)) & rows["excess"].notna()]
-
-
-@memoised
-def equal(context: Context) -> list[dict[str, Any]]:
-    """A record per cell of Table 1: DP-Newton's T and loss, and the shortest T tried of DP-GD whose mean is as low.
-
-    equal_T: NaN where no T comes down to it; lowest_T, lowest: DP-GD's lowest mean over the T of the published rule.
-    """
-    records = []
-    for one in frames.records(select(cells(context, "table1"), rule=PUBLISHED.name), Timed):
-        rows = rows_under(context, "table1", PUBLISHED, one.problem, one.epsilon)
-        losses = select(rows, algorithm="dp-gd").groupby("T")["excess"].mean().dropna().sort_index()
-        reached = losses.index[losses <= one.dp_newton_excess]
-        records.append({
-            "problem": one.problem, "epsilon": one.epsilon, "dp_newton_T": one.dp_newton_T,
-            "dp_newton_excess": one.dp_newton_excess, "equal_T": float(reached[0]) if len(reached) else np.nan,
-            "lowest_T": float(losses.index[int(losses.argmin())]), "lowest": float(losses.min()),
-            "own_T": one.dp_gd_T, "cost": one.cost, "published_ratio": one.published_ratio,
-        })  # fmt: skip
-    return records
-
-
-@PAPER.artefact("equal_loss")
-def equal_loss(context: Context) -> WithWords:
-    """The shortest T of DP-GD that is as low as DP-Newton at its best, over DP-Newton's T; Table 1's ratio beside."""
-    theirs = THEIR_COST
-    data = [one | {"ratio": one["equal_T"] / one["dp_newton_T"]} for one in equal(context)]
-
-    def over(cost: Callable[[Record], float], form: str) -> Callable[[Record], str]:
-        return lambda one: "–" if np.isnan(one["ratio"] / cost(one)) else f"{one['ratio'] / cost(one):{form}}×"
-
-    columns: dict[str, Words] = {
-        "data set": lambda one: problem_title(one["problem"]),
-        "ε": "{epsilon:g}",
-        "T of DP-Newton": "{dp_newton_T:.0f}",
-        "its excess loss": "{dp_newton_excess:.3g}",
-        "DP-GD's T to it": lambda one: (
-            "none ({lowest:.3g} at {lowest_T:,.0f})" if np.isnan(one["ratio"]) else "{equal_T:,.0f}").format_map(one),
-        "iterations": over(lambda one: 1.0, ".3g"),
-        "at their cost": over(lambda one: theirs, ".2g"),
-        "at ours": over(lambda one: one["cost"], ".2g"),
-        "own losses: iterations": lambda one: f"{one['own_T'] / one['dp_newton_T']:.3g}×",
-        "paper, own losses": "{published_ratio:.2f}×",
-    }  # fmt: skip
-    made = Table.of(data, columns, [] if data else [context.gap("table1", "Table 1")], unsaved=["ratio"])
-    worth = [one for one in data if (one["problem"], one["epsilon"]) == (PROBLEM, 1.0) and one["ratio"] == one["ratio"]]
-    return made, {
-        "theirs": theirs,
-        "found": bool(worth),
-        **({"equal_T": worth[0]["ratio"], "own": worth[0]["own_T"] / worth[0]["dp_newton_T"]} if worth else {}),
-    }

@@ -30,15 +30,13 @@ def privacy_utility(context: Context, name: str) -> WithWords:
     problems = context.problems(name)
     shown = [problem for problem in problems if problem in set(table["problem"])] or problems[:1]
     wide = max(len(shown), 2)  # room for the legend
+    # Two panels a data set, the losses above and their ratios below; an empty one beside a single data set is hidden.
     page = Panels(context, name, 2 * wide, columns=wide, size=(2.6 if wide > 2 else 3.4, 2.5), room=0.8)
     for axis in page.axes[:, len(shown) :].flat:
         axis.set_visible(False)
-    absent = [problem for problem in problems if problem not in shown]
-    for problem in absent:
-        page.note(problem)
-    if absent:
-        told = "; ".join(context.why_missing(name, problem).replace("\n", ", ") for problem in absent)
-        page.canvas.suptitle(f"{', '.join(map(problem_title, absent))}: {told}", fontsize=7, color=GREY)
+    for problem in problems:
+        if problem not in shown:
+            page.note(problem)
     for (upper, problem), lower in zip(page.over(shown, title=problem_title), page.axes[1], strict=False):
         panel = select(table, problem=problem)
         if page.empty(upper, panel, problem, problem):

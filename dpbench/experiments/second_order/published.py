@@ -53,6 +53,7 @@ def ends_of_the_figure(context: Context, published: Mapping[str, Any]) -> Iterat
     """Where the curves of Fig. 1 end, and its dashed best loss, which we take for DP-GD's."""
     rows, planted = rows_of_ends(context), context.rows(PLANTED, timed=0, problem=PROBLEM, epsilon=1.0)
     for name, end in published["fig1"]["ends"].items():
+        # Without a switch: at ε = 1 the published ρ is that of bs16, so runs that keep their ε are the published ones.
         own = select(rows, algorithm=name)["excess"].tolist()
         yield Cell(
             Place("Fig. 1", look(name).label, "best loss (dashed)" if name == "dp-gd" else "end"),

@@ -35,6 +35,7 @@ def at_zero(rows: pd.DataFrame) -> pd.Series:
     """The excess loss of w = 0, log 2 - f*, by problem: a release of nothing."""
     known = rows.dropna(subset=["excess", "objective"])
     known = known[np.isfinite(known["excess"])]
+    # The objective is of the last iterate: its median over runs leaves out rounding, and runs thrown far off.
     optimum: pd.Series = (known["objective"] - known["excess"]).groupby(known["problem"]).median()
     return math.log(2) - optimum
 

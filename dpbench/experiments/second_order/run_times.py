@@ -80,6 +80,8 @@ class Timed(NamedTuple):
     dp_newton_T: float
     at_end: str
     iterations: float
+    shape: float
+    equal_T: float  # the shortest T tried of DP-GD whose mean is at or below DP-Newton's; NaN where none is
     dp_gd_excess: float
     dp_newton_excess: float
     dp_gd_seconds: float
@@ -87,6 +89,7 @@ class Timed(NamedTuple):
     ratio: float
     cost: float
     published_ratio: float
+    published_shape: float
 
 
 @memoised
@@ -96,16 +99,16 @@ def cells(context: Context, name: str) -> pd.DataFrame:
     lines = []
     for problem in context.problems(FIGURE[name]):
         each = {method: an_iteration(context, name, problem, method) for method in ("dp-gd", NEWTON)}
-        theirs = dict(zip(published["epsilon"], published["ratio"].get(problem, ()), strict=False))
+        theirs = dict(zip(published["epsilon"], published["ratio"][problem], strict=True))
         for rule in (PUBLISHED, LONGER, PROVEN):
-            for epsilon in published["epsilon"]:
-                one = _cell(context, name, rule, problem, epsilon)
-                if one is not None:
-                    gd, newton = one["dp_gd_T"] * each["dp-gd"], one["dp_newton_T"] * each[NEWTON]
-                    lines.append({"problem": problem, "epsilon": epsilon, "rule": rule.name, **one,
-                                  "dp_gd_seconds": gd, "dp_newton_seconds": newton, "ratio": gd / newton,
-                                  "cost": each[NEWTON] / each["dp-gd"],
-                                  "published_ratio": theirs.get(epsilon, np.nan)})  # fmt: skip
+            own = {e: one for e in published["epsilon"] if (one := _cell(context, name, rule, problem, e))}
+            for epsilon, one in own.items():
+                gd, newton = one["dp_gd_T"] * each["dp-gd"], one["dp_newton_T"] * each[NEWTON]
+                lines.append({"problem": problem, "epsilon": epsilon, "rule": rule.name, **one,
+                              "shape": one["dp_gd_T"] / own[1.0]["dp_gd_T"] if 1.0 in own else np.nan,
+                              "dp_gd_seconds": gd, "dp_newton_seconds": newton, "ratio": gd / newton,
+                              "cost": each[NEWTON] / each["dp-gd"], "published_ratio": theirs[epsilon],
+                              "published_shape": theirs[epsilon] / theirs[1.0]})  # fmt: skip
     return pd.DataFrame(lines, columns=Timed._fields)
 
 
@@ -125,11 +128,13 @@ def _cell(context: Context, name: str, rule: TimingRule, problem: str, epsilon: 
     if not {"dp-gd", NEWTON} <= set(best.index):
         return None
     gd, newton = best.loc["dp-gd"], best.loc[NEWTON]
+    losses = select(rows, algorithm="dp-gd").groupby("T")["excess"].mean()
     return {
         "dp_gd_T": gd["T"],
         "dp_newton_T": newton["T"],
         "at_end": gd["at_end"] if gd["T"] < rule.cap else "cap",
         "iterations": gd["T"] / newton["T"],
+        "equal_T": float(losses.index[losses <= newton["mean"]].min()),
         "dp_gd_excess": gd["mean"],
         "dp_newton_excess": newton["mean"],
     }
@@ -140,20 +145,22 @@ def _T_of_both(one: Timed) -> str:
     return f"{one.dp_gd_T:.0f}{mark} / {one.dp_newton_T:.0f}"
 
 
-def _times(ratio: float, form: str = ".2f") -> str:
+def _times(ratio: float, form: str = ".3g") -> str:
     return "–" if np.isnan(ratio) else f"{ratio:{form}}×"
 
 
-OURS: dict[str, tuple[TimingRule, Callable[[Timed], str]]] = {  # line of a table → rule, and its cell
+LINES: dict[str, tuple[TimingRule, Callable[[Timed], str]]] = {  # of the table → whose T, and the words of a cell
     "T of DP-GD / DP-Newton": (PUBLISHED, _T_of_both),
-    "iterations": (PUBLISHED, lambda one: _times(one.iterations, ".3g")),
-    "seconds here": (PUBLISHED, lambda one: _times(one.ratio)),
-    "T to 10,000: iterations": (LONGER, lambda one: _times(one.iterations, ".3g")),
+    "iterations": (PUBLISHED, lambda one: _times(one.iterations)),
+    "iterations to an equal loss": (PUBLISHED, lambda one: _times(one.equal_T / one.dp_newton_T)),
+    "seconds here": (PUBLISHED, lambda one: _times(one.ratio, ".2f")),
+    "seconds, paper": (PUBLISHED, lambda one: _times(one.published_ratio, ".2f")),
+    "shape, ours": (PUBLISHED, lambda one: f"{one.shape:.2f}"),
+    "shape, paper": (PUBLISHED, lambda one: f"{one.published_shape:.2f}"),
+    "T to 10,000: iterations": (LONGER, lambda one: _times(one.iterations)),
     "proven ε: T": (PROVEN, _T_of_both),
-    "proven ε: seconds": (PROVEN, lambda one: _times(one.ratio)),
+    "proven ε: seconds": (PROVEN, lambda one: _times(one.ratio, ".2f")),
 }
-LINES = ("T of DP-GD / DP-Newton", "iterations", "seconds here", "seconds, paper", "shape, ours", "shape, paper",
-         "T to 10,000: iterations", "proven ε: T", "proven ε: seconds")  # fmt: skip
 
 
 @PAPER.artefact("table1", name="table1")
@@ -162,46 +169,29 @@ def run_time_ratios(context: Context, name: str) -> WithWords:
     """Iterations, seconds here and the shape within the data set, under the published rule and at a proven ε."""
     published = context.experiment.published()["table1"]
     table, epsilons = cells(context, name), published["epsilon"]
-    asked = set(context.epsilons(FIGURE[name]))
     rows, gaps = [], []
     for problem in context.problems(FIGURE[name]):
-        own = select(table, problem=problem)
-        here = {(one.rule, one.epsilon): one for one in frames.records(own, Timed)}
-        paper = dict(zip(epsilons, published["ratio"].get(problem, ()), strict=False))
-        shapes = {"shape, ours": shape_of(own), "shape, paper": {e: ratio / paper[1.0] for e, ratio in paper.items()}}
-        lines = {
-            line: [show(here[rule.name, e]) if (rule.name, e) in here else "–" for e in epsilons]
-            for line, (rule, show) in OURS.items()
-        }
-        lines["seconds, paper"] = [_times(paper.get(e, np.nan)) for e in epsilons]
-        for line, shape in shapes.items():
-            lines[line] = ["–" if e not in shape else "1" if e == 1 else f"{shape[e]:.2f}" for e in epsilons]
-        gaps += [
-            context.gap(name, f"{problem} at ε = {e:g}") for e in epsilons
-            if (PUBLISHED.name, e) not in here and e in asked
-        ]  # fmt: skip
-        own = select(own, rule=PUBLISHED.name)
-        seconds = own["dp_newton_seconds"].dropna()
+        here = {(one.rule, one.epsilon): one for one in frames.records(select(table, problem=problem), Timed)}
+        own = [one for one in here.values() if one.rule == PUBLISHED.name]
+        asked = [e for e in epsilons if e in context.epsilons(FIGURE[name]) and (PUBLISHED.name, e) not in here]
+        gaps += [context.gap(name, f"{problem} at ε = {e:g}") for e in asked]
+        seconds = [one.dp_newton_seconds for one in own if not np.isnan(one.dp_newton_seconds)]
         beside = {
-            "seconds here": [f"{seconds.min():.3g}", f"{seconds.max():.3g}"] if len(seconds) else ["–", "–"],
-            "seconds, paper": [f"{v:g}" for v in published["seconds"].get(problem, ())],
+            "seconds here": [f"{end(seconds):.3g}" for end in (min, max)] if seconds else ["–", "–"],
+            "seconds, paper": [f"{end:g}" for end in published["seconds"][problem]],
         }
-        cost = f", an iteration of DP-Newton costs {own['cost'].iloc[0]:.2g} of DP-GD's" if len(own) else ""
-        for line in LINES:
-            title = f"{problem_title(problem)}{cost}" if line == LINES[0] else ""
-            rows.append([title, line, *lines[line], *(beside.get(line) or ["", ""])])
+        title = f", an iteration of DP-Newton costs {own[0].cost:.2g} of DP-GD's" if own else ""
+        title = problem_title(problem) + title
+        for line, (rule, show) in LINES.items():
+            shown = [show(here[rule.name, e]) if (rule.name, e) in here else "–" for e in epsilons]
+            rows.append([title, line, *shown, *beside.get(line, ["", ""])])
+            title = ""
     header = ["data set", "", *[f"ε = {e:g}" for e in epsilons], "min s", "max s"]
     ratio = select(table, rule=PUBLISHED.name)["ratio"].dropna()
     return Table(pd.DataFrame(rows, columns=header), table, gaps), {
         "cap": CAP, "longer_cap": LONGER_CAP, "processors": processors(context, name), "found": bool(len(ratio)),
         **({"least": ratio.min(), "most": ratio.max()} if len(ratio) else {}),
     }  # fmt: skip
-
-
-def shape_of(table: pd.DataFrame) -> dict[float, float]:
-    """ε → DP-GD's T at ε over that at ε = 1, by the published rule, of one problem's rows; empty without ε = 1."""
-    own = select(table, rule=PUBLISHED.name).set_index("epsilon")["dp_gd_T"]
-    return (own / own[1.0]).to_dict() if 1.0 in own.index else {}
 
 
 class Quotient(NamedTuple):
@@ -224,7 +214,8 @@ def quotients(context: Context) -> list[Quotient]:
     ratios = {problem: dict(zip(published["epsilon"], published["ratio"][problem], strict=True))
               for problem in context.problems("fig2")}  # fmt: skip
     for problem, epsilon in itertools.product(ratios, (e for e in published["epsilon"] if e != 1)):
-        ours = shape_of(select(table, problem=problem)).get(epsilon, np.nan)
+        shape = select(table, problem=problem, epsilon=epsilon, rule=PUBLISHED.name)["shape"]
+        ours = float(shape.iloc[0]) if len(shape) else np.nan
         low, high = published["seconds"][problem]
         # DP-Newton's seconds are constant in ε but for their published range, and DP-GD's best T is flat.
         tolerance = FLAT * high / low
