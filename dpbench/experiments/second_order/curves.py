@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, WithWords, processors, run_seconds
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, WithWords, processors, run_seconds, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.panels import Panels, curve
 from dpbench.study.paper import End, Ends
@@ -75,6 +75,11 @@ def traced(context: Context, artefact: str) -> tuple[pd.DataFrame, pd.DataFrame]
     The first of the timed runs stands in, as one seed, where there are no untimed ones.
     """
     runs = context.runs[context.runs["key"].isin([job.key for job in context.jobs(artefact) if job.trace])]
+    if any(block.tuned for block in context.blocks(artefact, trace=True)):
+        # The blocks that T is tuned on may trace another T, as Fig. 1's do: one mean is over runs of one T.
+        at = ["problem", "algorithm", "epsilon", "settings"]
+        best = pd.MultiIndex.from_frame(tuned(context.rows(artefact, timed=0))[at])
+        runs = runs[pd.MultiIndex.from_frame(runs[at]).isin(best)]
     cells = list(zip(runs["problem"], runs["algorithm"], runs["epsilon"], strict=True))
     # A timed run has the numbers of an untimed one of the same seed, and would count it twice.
     known = {cell for cell, timed in zip(cells, runs["timed"], strict=True) if not timed}
