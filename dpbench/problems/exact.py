@@ -47,11 +47,11 @@ from dpbench.privacy.exact.sums import (
 from dpbench.problems.followed import ShardState
 from dpbench.problems.grid import LARGE, GridRows, SubstitutedRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Loss, built_in
-from dpbench.problems.problem import DataColumns, Problem
+from dpbench.problems.problem import DataColumns, Problem, columns_of
 from dpbench.problems.regularisers import least_subgradient
 from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.problems.rows import BLOCK, CACHED, LONGEST, Pointwise, Rows
-from dpbench.problems.shards import ShardedProblem, Shards, columns_of
+from dpbench.problems.shards import ShardedProblem, Shards
 
 MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
@@ -423,7 +423,7 @@ class ExactState:
         if self._follower:
             self._follower.renew()
         else:
-            self._margins = Margins(problem._even_columns, self._on_grid)  # noqa: SLF001
+            self._margins = _margins_of(problem._rows, problem.loss, problem.even_shares, self._on_grid)  # noqa: SLF001
         self._settled = True
 
     def derivative(self, j: int, threshold: np.ndarray) -> Sum:

@@ -26,11 +26,11 @@ GROUP = 2**18  # residuals, of a few replicates, worked on at a time: 2 MB
 
 
 class DataColumns:
-    """The columns of rows' X: (d, n) C-ordered, or CSC, one copy of the data. share (d,): `Problem.clip_shares`."""
+    """The columns X of rows. share (d,): `EmpiricalRisk.clip_shares`."""
 
     def __init__(self, rows: Rows, loss: Loss, share: np.ndarray) -> None:
         self.rows, self.loss, self.share = rows, loss, share
-        self.X: Any = rows.X.tocsc() if rows.sparse else np.ascontiguousarray(rows.X.T)
+        self.X: Any = rows.columns
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
         """(k, d) sums over the rows of clip(r_i x_ij, ±clip·share_j), at W (k, d); clip (k,)."""
@@ -73,6 +73,21 @@ class DataColumns:
         X = self.X
         compiled.clipped_sums_of_sparse(X.data, X.indices, X.indptr, np.ascontiguousarray(r.T), clip, share, total)
         return total.T
+
+
+def columns_of(rows: Rows, loss: Loss, share: np.ndarray) -> DataColumns:
+    """The columns of these rows, the latest of which are kept with them."""
+    columns: DataColumns | None = rows.__dict__.get("data_columns")
+    if columns is None or not np.array_equal(columns.share, share):
+        columns = rows.__dict__["data_columns"] = DataColumns(rows, loss, share)
+    # Whatever it is called: two weighted losses have one name.
+    columns.loss = loss
+    return columns
+
+
+def clipped_gradient_sum(rows: Rows, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
+    """See `DataColumns.clipped_gradient`."""
+    return columns_of(rows, loss, share).clipped_gradient(W, clip)
 
 
 def _dense_sums(A: np.ndarray, r: np.ndarray, clip: np.ndarray, share: np.ndarray, total: np.ndarray) -> None:
@@ -205,27 +220,18 @@ class Problem(EmpiricalRisk):
     """Empirical risk minimisation: all that an algorithm and its judge ask of (X, y), loss and regularisers."""
 
     held_out: tuple[Any, np.ndarray] | None = None  # (X, y) that nobody trains on, for `scores`
-    derived = (*EmpiricalRisk.derived, "_columns", "_even_columns")
-
-    @cached_property
-    def _columns(self) -> DataColumns:
-        return DataColumns(self._rows, self.loss, self.clip_shares)
-
-    @cached_property
-    def _even_columns(self) -> DataColumns:
-        return DataColumns(self._rows, self.loss, self.even_shares)
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> np.ndarray:
         """(k, d) means of the rows' loss gradients, clipped per coordinate at ±clip·`clip_shares`; clip (k,).
 
         even: at ±clip/√d in every coordinate, which takes nothing from the data.
         """
-        columns = self._even_columns if even else self._columns
-        return columns.clipped_gradient(self.batch(W), clip) / self.n
+        shares = self.even_shares if even else self.clip_shares
+        return np.asarray(self._rows.each(clipped_gradient_sum, self.loss, shares, self.batch(W), clip)) / self.n
 
     def coordinate_state(self, W: np.ndarray) -> CoordinateState | CompiledState:
         """The predictions of W (k, d), kept up to date while single coordinates move."""
-        return coordinate_state(self._columns, self.batch(W))
+        return coordinate_state(columns_of(self._rows, self.loss, self.clip_shares), self.batch(W))
 
     @cached_property
     def _optimum(self) -> Optimum:

@@ -71,6 +71,11 @@ class Rows:
         return sum(array.nbytes for array in (*arrays, self.y))
 
     @cached_property
+    def columns(self) -> Any:
+        """X by its columns: (d, n) C-ordered, or CSC; one copy of the data."""
+        return self.X.tocsc() if self.sparse else np.ascontiguousarray(self.X.T)
+
+    @cached_property
     def common(self) -> CommonEntries | None:
         """What all but few entries of a dense X are, as one-hot columns make it, by 1,024 rows or more; else None.
 

@@ -22,7 +22,7 @@ from dpbench.problems import losses, optimum
 from dpbench.problems.followed import EachShard, Merge, ShardState, added
 from dpbench.problems.losses import Loss
 from dpbench.problems.optimum import Optimum, find_optimum
-from dpbench.problems.problem import DataColumns, Problem, coordinate_state
+from dpbench.problems.problem import Problem, columns_of, coordinate_state
 from dpbench.problems.regularisers import Declaration
 from dpbench.problems.risk import EmpiricalRisk
 from dpbench.problems.rows import Pointwise, Rows
@@ -152,10 +152,6 @@ class Shards:
     def within(self, order: int, limit: float) -> bool:
         return bool(self.each("within", order, limit, merge=np.logical_and))
 
-    def clipped_gradient(self, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-        """See `DataColumns`."""
-        return np.asarray(self.each(_clipped_gradient, loss, share, W, clip))
-
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         X, y = np.empty((len(rows), self.d)), np.empty(len(rows))
         where = dict(self._split(rows))
@@ -228,10 +224,6 @@ class ShardedProblem(Problem):
         """See `Problem`."""
         return _Coordinates(self, self.batch(W))
 
-    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> np.ndarray:
-        shares = self.even_shares if even else self.clip_shares
-        return self._shards.clipped_gradient(self.loss, shares, self.batch(W), clip) / self.n
-
     @cached_property
     def _optimum(self) -> Optimum:
         problem = copy.copy(self)
@@ -271,14 +263,6 @@ class _CoordinateSums:
         return np.asarray(self._state.derivative(j, threshold)) * self._n
 
 
-def columns_of(rows: Rows, loss: Loss, share: np.ndarray) -> DataColumns:
-    """The columns of a shard, which keeps them."""
-    columns: DataColumns | None = rows.__dict__.get("columns")
-    if columns is None or not np.array_equal(columns.share, share) or columns.loss.name != loss.name:
-        columns = rows.__dict__["columns"] = DataColumns(rows, loss, share)
-    return columns
-
-
 def _widely(rows: Rows, function: Callable[..., Any], *arguments: Any) -> Any:
     return function(rows.in_float64, *arguments)
 
@@ -289,7 +273,3 @@ def _method(rows: Rows, name: str, *arguments: Any) -> Any:
 
 def _gram(rows: Rows, convex: bool, function: Pointwise, W: np.ndarray, chosen: np.ndarray | None = None) -> np.ndarray:
     return rows.gram(function, W, chosen, convex=convex)
-
-
-def _clipped_gradient(rows: Rows, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-    return columns_of(rows, loss, share).clipped_gradient(W, clip)

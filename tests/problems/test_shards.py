@@ -198,3 +198,13 @@ def test_shards_are_of_dense_float64_rows_where_nothing_else_is_said():
     assert not ShardedProblem(shards, row_bound=1.0).is_sparse
     assert shards.in_float64 is shards
     assert shards.in_float32 is None
+
+
+def test_two_weighted_losses_of_one_name_do_not_take_each_others_columns():
+    X, y = data()
+    shards = Shards(ask_local([Rows(X, y)]), [ROWS], 5)
+    W, clip = np.random.default_rng(1).standard_normal((2, 5)), np.array([0.05, 10.0])
+    for weights in ((1.0, 1.0), (0.1, 1.0)):
+        loss = losses.Weighted(losses.Logistic(), weights)
+        there, here = ShardedProblem(shards, row_bound=1.0, loss=loss), Problem(X, y, row_bound=1.0, loss=loss)
+        np.testing.assert_allclose(there.clipped_gradient(W, clip), here.clipped_gradient(W, clip), atol=1e-12)
