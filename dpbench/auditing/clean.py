@@ -67,7 +67,12 @@ def told_apart(name: str, epsilon: float, seed: int, loss: str = "") -> str:
     name = f"{Path(file).resolve()}:{cls}" if colon and file.endswith(".py") else name
     with tempfile.TemporaryDirectory(prefix="dpbench-audit-") as folder:
         worlds = [_Process(Path(folder) / str(i), [name, loss, epsilon, seed, i]) for i in range(2)]
-        one, other = (each.ended() for each in worlds)
+        try:
+            one, other = (each.ended() for each in worlds)
+        finally:
+            for each in worlds:
+                each.process.kill()  # the other one, where the first did not come to an end
+                each.process.communicate()
     for what in one:
         if where := _different(one[what], other[what]):
             return f"in processes of their own, two data sets differ in {what}: {where}"

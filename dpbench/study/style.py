@@ -99,7 +99,7 @@ LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
     "probe-optimum": (GREY, "*"),
     "probe-noise": (GREY, "+"),
     "probe-sphere": (GREY, "o"),
-    "probe-kinks": (GREY, "P"),
+    "probe-kinks": (GREY, "H"),
 }
 
 PLAIN = (1.1e-5, 2e5)  # logarithmic axes within it have plain numbers

@@ -16,7 +16,7 @@ import pytest
 
 import dpbench
 from dpbench import algorithms
-from dpbench.auditing import runs
+from dpbench.auditing.cases import setups_of
 from dpbench.errors import PrivacyError, UserError
 from dpbench.leaderboard import entrants
 from dpbench.own import inputs, row_bound
@@ -146,7 +146,7 @@ def test_run_board_and_audit_take_what_a_fit_takes(task, method, monkeypatch):
         problem = Declaration(N, 3, loss=loss, row_bound=1.0)
         job = make_job(problem="synthetic", algorithm=method, epsilon=1.0, seed=0)
         assert said(lambda: bind_jobs([job], build=lambda name: problem)) == f"refused: {line}"
-        assert said(lambda: runs._setups(algorithm, fixed, 1.0, None, 1.0, False, loss)) == f"refused: {line}"
+        assert said(lambda: setups_of(algorithm, fixed, 1.0, loss=loss)) == f"refused: {line}"
         monkeypatch.setattr(entrants, "declared", lambda name: problem)
         assert entrants.reason.__wrapped__("own", method) == line.removeprefix(f"{algorithm.name}: ")
 

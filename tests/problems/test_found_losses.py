@@ -100,6 +100,8 @@ def installed(monkeypatch):
         monkeypatch.setitem(sys.modules, "somebodys_losses", module)
         points = [EntryPoint(name.replace("_", "-"), f"somebodys_losses:{name}", losses.ENTRY_POINTS) for name in found]
         monkeypatch.setattr(losses, "entry_points", lambda *, group: points if group == losses.ENTRY_POINTS else [])
+        # Another process does not find what is installed in this one alone.
+        monkeypatch.setattr("dpbench.auditing.runs.told_apart", lambda *case: "")
         clear()
 
     yield install

@@ -6,12 +6,11 @@ import pytest
 from dpbench.algorithms import names, resolve
 from dpbench.algorithms.base import make_settings
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.check import check, guarantee
+from dpbench.privacy.check import guarantee
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems import Declaration
 from dpbench.run import execute
-from dpbench.run.execute import planned
 from dpbench.run.job import make_job
 from tests.algorithms.conftest import small_problem
 from tests.batches import run_batch
@@ -102,21 +101,3 @@ def test_a_plan_is_checked_before_the_run_and_the_run_against_the_plan(tmp_path,
     assert mark.exists() == ran
     assert (row.status == "done") == (not words)
     assert words in row.error
-
-
-@pytest.mark.parametrize("name", ["opt", "2opt-ls", "dp-gd", "dp-sgd"])
-def test_what_a_row_planned_is_found_again(name):
-    settings = {"alpha": 0.6} if "opt" in name else {"T": 5}
-    job = make_job(problem="synthetic", algorithm=name, epsilon=1.0, seed=0, settings=settings)
-    ((row,), _) = execute.execute([job])
-    assert row.status == "done", row.error
-    composition, budget = planned(row)
-    found = check(composition, budget)
-    assert (found.epsilon, found.checked_by) == (row.epsilon_planned, row.checked_by)
-
-
-def test_a_plan_needs_no_data_even_where_these_are_not_at_hand(monkeypatch):
-    job = make_job(problem="synthetic", algorithm="dp-newton", epsilon=1.0, seed=0, settings={"T": 3})
-    ((row,), _) = execute.execute([job])
-    monkeypatch.setattr("dpbench.run.execute.build", lambda name: pytest.fail("the data were read"))
-    assert planned(row)[0]

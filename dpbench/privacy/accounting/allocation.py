@@ -24,8 +24,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import fft
-from scipy.special import ndtr
 
 Array = NDArray[np.floating[Any]]
 
@@ -56,6 +54,8 @@ class Ratios(NamedTuple):
 @lru_cache(maxsize=64)
 def likelihood_ratio(steps: int, z: float) -> Ratios | None:
     """S/t of t = `steps` at noise multiplier `z`; None where the grid would be too large."""
+    from scipy.special import ndtr
+
     s = 1 / z  # ln Y is N(-s²/2, s²)
     with np.errstate(over="ignore"):
         interval = np.sqrt(np.expm1(s * s)) / FINENESS * min(1.0, math.sqrt(steps / MANY))
@@ -91,6 +91,8 @@ def _sum(masses: Array, count: int, first: int, size: int, tilt: float) -> Array
     points is off by at most 8 u log₂N times its ℓ₂ norm (Higham 2002, Theorem 24.2), a power by count times the
     relative error of its base; from there to a mass by Cauchy and Schwarz. To first order, doubled for the others.
     """
+    from scipy import fft
+
     places = np.arange(len(masses))
     middle = float(places @ masses)
     tilted = masses * np.exp(tilt * (places - middle))
@@ -133,6 +135,8 @@ def _window(values: Array, masses: Array, count: int) -> tuple[float, float]:
 
 def _normal(edges: Array) -> Array:
     """Masses of N(0, 1) between edges, each from the tail that is near."""
+    from scipy.special import ndtr
+
     below, above = ndtr(edges), ndtr(-edges)
     masses: Array = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
     return masses
