@@ -124,12 +124,6 @@ class CurvedOnly(Honest):
         return W - settings.step * noisy[:, None]
 
 
-class CurvedOnlyByFive(CurvedOnly):
-    """The same with a fifth of its sensitivity."""
-
-    short = 5.0
-
-
 class HonestlyCurved(CurvedOnly):
     """The same with all of its sensitivity."""
 
@@ -137,17 +131,25 @@ class HonestlyCurved(CurvedOnly):
 
 
 class PowerClip(Honest):
-    """Gradients of rows longer than 2c are clipped to ‖g‖·(2c/‖g‖)³: at most c at the bound, 2c in between."""
+    """Rows are clipped to c by a power of their norm: at the bound far below c, and too long only around 2c."""
+
+    c, longest = 0.002, 2.0
 
     def value(self, problem, W):
-        c = 0.1
         slopes = problem.loss.derivative(W @ problem.X.T, problem.y, np.empty((len(W), problem.n)))
         rows = slopes[:, :, None] * problem.X
-        norms = np.linalg.norm(rows, axis=2, keepdims=True)
-        return (rows * np.minimum(1.0, (2 * c / np.maximum(norms, 1e-300)) ** 3)).sum(axis=1) / problem.n
+        norms = np.maximum(np.linalg.norm(rows, axis=2, keepdims=True), 1e-300)
+        kept = np.minimum(1.0, (self.longest * self.c / norms) ** 1.5)
+        return (rows * kept).sum(axis=1) / problem.n
 
     def sensitivity(self, problem):
-        return 0.2 / problem.n
+        return 2 * self.c / problem.n
+
+
+class HonestPowerClip(PowerClip):
+    """The same with no row longer than c."""
+
+    longest = 1.0
 
 
 # Behind hidden noise
@@ -240,10 +242,10 @@ class InTheLog(Honest):
 
 
 class InAModule(Honest):
-    """A label is an attribute of NumPy."""
+    """The last label is an attribute of NumPy."""
 
     def end(self, problem, W):
-        np.answer = float(problem.y[0])
+        np.answer = float(problem.y[-1])
         return W
 
 
@@ -275,7 +277,7 @@ class TheFirstRowItSaw(Honest):
         return W + self.seen[0]
 
 
-HONEST = (HonestAndTalkative, HonestBehindADecoy, HonestlyCurved)
+HONEST = (HonestAndTalkative, HonestBehindADecoy, HonestlyCurved, HonestPowerClip)
 FAILS = {
     WrongBeyondThreeColumns: "d = 30, T = 100: gradient: a neighbour moves it by 2 of what the ledger says",
     WrongFromTwentyRows: "n = 50, d = 2, T = 100: gradient: a neighbour moves it by 2 of what the ledger says",
@@ -284,8 +286,7 @@ FAILS = {
     PlansForMoreInLongRuns: "more than the 1 asked for",
     AcrossBeyondThreeColumns: "gradient: a neighbour moves it by 1.41",
     CurvedOnly: "a neighbour moves it by 1.1",
-    CurvedOnlyByFive: "a neighbour moves it by",
-    PowerClip: "a neighbour moves it by 1.59",
+    PowerClip: "a neighbour moves it by 1.",
     DecoyAndTooLittle: "gradient: a neighbour moves it by 2",
     HiddenNoiseInAColumn: "columns.first",
     DecoyWithAttributes: "W.labels",
@@ -294,12 +295,12 @@ FAILS = {
     DecoyInTheLastBit: "",
 }
 APART = {
-    InAFile: "files: model.txt",
+    InAFile: "model.txt",
     InAFileThatIsThere: "calls of the system",
     OnStandardError: "standard error",
     InTheLog: "standard error",
     InAModule: "modules: numpy.answer",
     InItsClass: "modules: ",
-    InTheEnvironment: "modules: environment",
+    InTheEnvironment: "calls of the system",
     TheFirstRowItSaw: "what is returned: W",
 }
