@@ -60,7 +60,7 @@ class DPSGD(dp.Algorithm):
 
     def complete(self, problem, settings):
         if settings.batches == "allocated" and not (1 / settings.rate).is_integer():
-            raise UserError(f"{self.name}: rate = {settings.rate:g}: allocated batches need 1/rate whole; take 1/50")
+            raise UserError(f"{self.name}: rate = {settings.rate:g}: allocated batches need 1/rate whole; take 0.02")
         return dp.at_default_step(problem, settings)
 
     def sampler(self, problem, mechanisms, settings):

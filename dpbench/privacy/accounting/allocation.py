@@ -12,7 +12,7 @@ Its likelihood ratio is S/t, S = Σ Y_i, Y_i = e^{(2x_i - 1)/(2z²)}: independen
 Both are convex in each Y_i. So they rise, for every ε, where a Y_i gives way to one of the same mean on the two ends of
 its cell of a grid, and the pair that S is of then dominates this one (Zhu, Dong and Wang 2022, Theorem 10: its
 compositions do, too). Beyond a cap Y_i is the cap, and what that takes of S's mean counts as an infinite loss. S is
-a sum of t equal laws: one Fourier transform, raised to the power t. Its error is bounded (`_transform_error`), masses
+a sum of t equal laws: one Fourier transform, raised to the power t. Its error is bounded (`_sum`), masses
 are lowered by the bound, and what all of them lack is an infinite loss, too.
 """
 
@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from dpbench.privacy.accounting.gaussian import normal_masses
 
 Array = NDArray[np.floating[Any]]
 
@@ -65,7 +67,7 @@ def likelihood_ratio(steps: int, z: float) -> Ratios | None:
     edges = interval * np.arange(math.floor(low / interval), math.ceil(cap / interval) + 1)
     with np.errstate(divide="ignore"):
         x = np.log(edges) / s
-    mass, mean = _normal(x + s / 2), _normal(x - s / 2)  # of each cell: of 1, and of E Y
+    mass, mean = normal_masses(x + s / 2), normal_masses(x - s / 2)  # of each cell: of 1, and of E Y
     up = np.clip((mean - edges[:-1] * mass) / interval, 0.0, mass)
     masses = np.append(mass - up, ndtr(-x[-1] - s / 2))
     masses[1:] += up
@@ -80,7 +82,9 @@ def likelihood_ratio(steps: int, z: float) -> Ratios | None:
     kept = total > 0
     ratios, total = ratios[kept], total[kept]
     # What wraps around the window is where it does no good, but it also hides what is missing: once more, then.
-    removed, added = (max(0.0, float(1 - whole)) + WRAPPED for whole in (ratios @ total, total.sum()))
+    # So does rounding, by which a mass of Y is off by a few units and one of S by t times as many.
+    hidden = WRAPPED + 8 * steps * float(np.finfo(float).eps)
+    removed, added = (max(0.0, float(1 - whole)) + hidden for whole in (ratios @ total, total.sum()))
     return Ratios(ratios, total.astype(float), removed, added)
 
 
@@ -131,12 +135,3 @@ def _window(values: Array, masses: Array, count: int) -> tuple[float, float]:
             else:
                 high = np.fmin(high, count * mean + (log + math.log(values @ grown)) / rate)
     return float(low), float(high)
-
-
-def _normal(edges: Array) -> Array:
-    """Masses of N(0, 1) between edges, each from the tail that is near."""
-    from scipy.special import ndtr
-
-    below, above = ndtr(edges), ndtr(-edges)
-    masses: Array = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
-    return masses

@@ -18,6 +18,10 @@ their Theorem 4.2, attained by quadratics. Growing like √T at first, it levels
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Counts, Gaussian, LastIterate
@@ -82,3 +86,12 @@ def growth(steps: int, contraction: float) -> float:
 def as_gaussian(release: LastIterate) -> Gaussian:
     """The Gaussian release that costs as much."""
     return Gaussian(release.noise_multiplier / growth(release.steps, release.contraction))
+
+
+def normal_masses(edges: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]]:
+    """Masses (m,) of N(0, 1) between increasing edges (m + 1,), each from the tail that is near."""
+    from scipy.special import ndtr
+
+    below, above = ndtr(edges), ndtr(-edges)
+    masses: NDArray[np.floating[Any]] = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
+    return masses

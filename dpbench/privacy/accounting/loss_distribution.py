@@ -51,7 +51,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbench.privacy.accounting.allocation import LEAST_DELTA, Ratios, likelihood_ratio
-from dpbench.privacy.accounting.gaussian import squared_mu
+from dpbench.privacy.accounting.gaussian import normal_masses, squared_mu
 from dpbench.privacy.accounting.pure import pure_epsilon
 from dpbench.privacy.ledger import (
     Allocated,
@@ -279,7 +279,7 @@ def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
             )
             return (without, mixed) if added else (mixed, without)
         case Gaussian(z):
-            return _normal(edges * z - 0.5 / z), _normal(edges * z + 0.5 / z)
+            return normal_masses(edges * z - 0.5 / z), normal_masses(edges * z + 0.5 / z)
         case Poisson(rate, Gaussian(z)):
             # P = (1-q)N(0, z²) + qN(1, z²) and Q = N(0, z²), or the reverse with losses of the other sign.
             signed = -edges[::-1] if added else edges
@@ -287,19 +287,19 @@ def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
                 near = np.log(np.maximum(np.expm1(np.minimum(signed, 1.0)) + rate, 0.0))
             far = signed + np.log1p((rate - 1) * np.exp(-np.maximum(signed, 1.0)))
             x = z * (np.where(signed > 1, far, near) - math.log(rate)) + 0.5 / z  # in units of z
-            without = _normal(x)
-            mixed = (1 - rate) * without + rate * _normal(x - 1 / z)
+            without = normal_masses(x)
+            mixed = (1 - rate) * without + rate * normal_masses(x - 1 / z)
             return (without[::-1], mixed[::-1]) if added else (mixed, without)
         case PoissonReplaced(rate, Gaussian(z)):
             x = 2 * z * (edges / 2 + _bent(rate, z, edges / 2))  # in units of z
-            middle = (1 - rate) * _normal(x)
-            return middle + rate * _normal(x - 0.5 / z), middle + rate * _normal(x + 0.5 / z)
+            middle = (1 - rate) * normal_masses(x)
+            return middle + rate * normal_masses(x - 0.5 / z), middle + rate * normal_masses(x + 0.5 / z)
         case WithoutReplacement(n, m, Gaussian(z)):
             one, zero = Poisson(m / n, Gaussian(z)), int(np.searchsorted(edges, 0.0))
             parts = _cells(one, edges[: zero + 1], added=True), _cells(one, edges[zero:], added=False)
             p, q = (np.concatenate(both) for both in zip(*parts, strict=True))
             # What neither direction has: its loss is 0 under both.
-            rest = (1 - m / n) * float(_normal(np.array([-0.5, 0.5]) / z)[0])
+            rest = (1 - m / n) * float(normal_masses(np.array([-0.5, 0.5]) / z)[0])
             p[zero] += rest
             q[zero] += rest
             return p, q
@@ -337,15 +337,6 @@ def _bent(rate: float, z: float, half: Array) -> Array:
         log = np.log(1 / rate - 1) + 0.125 / z**2 + size + np.log(-np.expm1(-2 * size)) - math.log(2)
     loss: Array = np.copysign(np.where(log > 20, log + math.log(2), np.arcsinh(np.exp(np.minimum(log, 20)))), half)
     return loss
-
-
-def _normal(edges: Array) -> Array:
-    """Masses of N(0, 1) between edges, each from the tail that is near."""
-    from scipy.special import ndtr
-
-    below, above = ndtr(edges), ndtr(-edges)
-    masses: Array = np.where(edges[:-1] > 0, above[:-1] - above[1:], below[1:] - below[:-1])
-    return masses
 
 
 def _deviation(release: Release) -> float:

@@ -9,6 +9,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
+from dpbench.algorithms.base import AuditCase
+from dpbench.auditing import runs
 from dpbench.errors import PrivacyError
 from dpbench.privacy.accounting import loss_distribution
 from dpbench.privacy.accounting.allocation import _sum, likelihood_ratio
@@ -157,3 +159,13 @@ def test_wrong_use_is_refused_in_a_line():
         Mechanisms(["a"], Budget(1.0, 1e-12, Relation.ADD_REMOVE, "tight")).allocation(30, 4, "g")
     with pytest.raises(PrivacyError, match=r"does not compose|not known"):
         Mechanisms(["a"], Budget(1.0, 1e-6, Relation.ADD_REMOVE, "rdp")).allocation(30, 4, "g").noise_multiplier(4)
+
+
+@pytest.mark.thorough
+def test_the_audit_of_a_run_passes_and_notices_half_of_the_noise():
+    case = AuditCase({"T": 4, "rate": 0.25, "batches": "allocated"}, accounting="tight")
+    sound, halved = (
+        runs.audit("dp-sgd", 1.0, case=case, papers=True, runs=4000, factor=factor) for factor in (1.0, 0.5)
+    )
+    assert sound.passed, sound
+    assert not halved.passed
