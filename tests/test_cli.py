@@ -92,6 +92,10 @@ MISTAKES = [
     (("audit", "dp-gd"), "dpbench audit does not take dp-gd; see dpbench audit --help"),
     ((*RUN, "--backend", "dusk"), "--backend must be one of 'loky', 'threading', 'dask'; got 'dusk'"),
     (("run", "--nonsense"), "No such option"),
+    (("run", "--experiment", "accelerated", "--experiment=second_order"), "--experiment: given 2 times"),
+    (("model", "card", "m.json", "--out", "a", "--out", "b"), "--out: given 2 times"),
+    (("board", "nix"), "no verb 'nix': known: merge"),
+    ((*RUN[:1], "--algo", "dp-sgd", "--dataset", "synthetic", "--set", "batches=alloc"), "did you mean allocated?"),
 ]
 
 

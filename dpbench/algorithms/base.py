@@ -468,6 +468,12 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
         what, _, where = str(error).partition(" - at `$.")
         name = where.rstrip("`")
         ending = f", got {values[name]!r}" if name in values else ""
+        if what.startswith("Invalid enum value"):
+            info: Any = msgspec.inspect.type_info(algorithm.Settings)
+            (kind,) = (field.type for field in info.fields if field.name == name)
+            kinds = getattr(kind, "types", [kind])  # one or several, as with None
+            choices = [str(one) for each in kinds for one in getattr(each, "values", ())]
+            what, ending = f"Unknown value {values[name]!r}; ", nearest(str(values[name]), choices)
         raise UserError(f"{algorithm.name}: setting {name}: {_message_of(what)}{ending}") from None
 
 

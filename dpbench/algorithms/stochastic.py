@@ -66,6 +66,12 @@ class DPSGD(dp.Algorithm):
     def sampler(self, problem, mechanisms, settings):
         """Of the batches."""
         if settings.batches == "allocated":
+            budget = mechanisms.budget
+            if budget.relation is not dp.Relation.ADD_REMOVE or budget.accounting != "tight":
+                raise UserError(
+                    f"{self.name}: allocated batches are accounted by tight under add-remove neighbours alone; "
+                    "take --accounting tight --relation add-remove"
+                )
             return mechanisms.allocation(problem.n, round(1 / settings.rate), label="gradient")
         return mechanisms.poisson(problem.n, settings.rate, label="gradient")
 

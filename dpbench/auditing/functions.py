@@ -379,7 +379,9 @@ def audit(
         raise UserError("loss: goes with one algorithm of dpbench's own kind, and not with one run")
     if one_run:
         if runs is not None or algorithm == "all":
-            raise UserError(f"one run: takes one algorithm, and no {'runs' if runs is not None else 'list of all'}")
+            raise UserError(
+                f"one_run: takes one algorithm, and no {'number of runs' if runs is not None else 'list of all'}"
+            )
         return [audit_in_one_run(learner or algorithm, each, seed=seed) for each in epsilons]
     if learner is not None:
         return [audit_callable(learner, each, runs=runs, seed=seed) for each in epsilons]

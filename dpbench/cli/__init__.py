@@ -9,7 +9,8 @@ import sys
 
 import click
 
-from dpbench.errors import UserError, nearest, out_of_memory, reason, system_error
+from dpbench.cli.options import VerbGroup
+from dpbench.errors import UserError, out_of_memory, reason, system_error
 from dpbench.version import DISTRIBUTION, __version__
 
 # The argument of the API that a message begins with, as in "epsilon must be …".
@@ -63,7 +64,7 @@ START = """Three commands to start with:
 All verbs: dpbench --help"""
 
 
-class Verbs(click.Group):
+class Verbs(VerbGroup):
     """A group that imports a verb's module only when the verb is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -75,13 +76,6 @@ class Verbs(click.Group):
         module = importlib.import_module(f"dpbench.cli.{VERBS[name]}")
         command: click.Command = vars(module)["list_" if name == "list" else name]
         return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and not args[0].startswith("-") and args[0] not in VERBS:
-            raise UserError(f"no verb {args[0]!r}: {nearest(args[0], VERBS)}")
-        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, verbs in GROUPS.items():

@@ -12,6 +12,7 @@ from dpbench.cli.options import (
     EXPERIMENTS,
     JOBS,
     RESULTS,
+    VerbGroup,
     flag,
     option,
     out,
@@ -25,7 +26,7 @@ PROFILE = profile("The profile whose problems or rows to use.")
 TRUSTED = flag("--trusted", help="Let it have the rows, as another library's solver must; read its code first.")
 
 
-@click.group("board")
+@click.group("board", cls=VerbGroup)
 def board() -> None:
     """Add submissions to the leaderboard.
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import click
 
 import dpbench
-from dpbench.errors import UserError, positive
+from dpbench.errors import UserError, nearest, positive
 
 # What a shell completes: eval "$(_DPBENCH_COMPLETE=bash_source dpbench)" in ~/.bashrc; zsh_source and fish_source too
 Complete = Callable[[click.Context, click.Parameter, str], list[str]]
@@ -79,6 +79,23 @@ def out(metavar: str, help: str, **more: Any) -> Option[Any]:
 def experiment(help: str, name: str = "reference", metavar: str = "NAME[/ARTEFACT]") -> Option[Any]:
     """--experiment, with what it means to the verb."""
     return option("--experiment", name, metavar=metavar, help=help, shell_complete=EXPERIMENTS)
+
+
+class VerbGroup(click.Group):
+    """A group that answers an unknown verb with the nearest, and refuses to take the last of several values."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args and not args[0].startswith("-") and args[0] not in known:
+            raise UserError(f"no verb {args[0]!r}: {nearest(args[0], known)}")
+        name, command, rest = super().resolve_command(ctx, args)
+        for each in command.params if command else ():
+            times = sum(word.partition("=")[0] in each.opts for word in rest)
+            if isinstance(each, click.Option) and not each.multiple and not each.is_flag and times > 1:
+                raise UserError(f"{each.opts[0]}: given {times} times, but it takes one value; run the verb for each")
+        return name, command, rest
 
 
 def typed(*names: str) -> list[str]:

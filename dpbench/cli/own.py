@@ -18,6 +18,7 @@ from dpbench.cli.options import (
     SHARE,
     SIGNAL,
     WORLDS,
+    VerbGroup,
     option,
     out,
     parse_shares,
@@ -213,7 +214,7 @@ def _interval(median: float, low: float, high: float) -> str:
     return f"{middle} [{least}, {most}]"
 
 
-@click.group("model")
+@click.group("model", cls=VerbGroup)
 def model() -> None:
     """Show and check a saved model's release statement, write its card, export it.
 
