@@ -98,7 +98,10 @@ def cells(runs: pd.DataFrame) -> pd.DataFrame:
         sweep=runs["sweep"].fillna("").astype(str),
         relation=runs["relation"].fillna("").astype(str),
     )
-    runs = runs.assign(settings=runs["settings"] + runs["sweep"].map(lambda text: f"; swept {text}" if text else ""))
+    # Runs that are wrong on purpose, and sweeps, are settings of their own.
+    wrong = runs["planted"].map(lambda factor: "" if pd.isna(factor) else f"; noise × {factor:g}")
+    swept_over = runs["sweep"].map(lambda text: f"; swept {text}" if text else "")
+    runs = runs.assign(settings=runs["settings"] + swept_over + wrong)
     with np.errstate(invalid="ignore"):
         table = runs.groupby(CELL[1:], sort=False)["value"].agg(n="count", mean="mean", se="sem")
     return table.reset_index()

@@ -55,6 +55,15 @@ def test_how_close_the_settings_are_is_counted(tmp_path):
     assert "3 equal to 8 digits, 1 up to rounding, 1 within their errors, 1 moved" in str(found)
 
 
+def test_runs_that_are_wrong_on_purpose_hide_no_move_of_the_right_ones(tmp_path):
+    for root, scale in (("a", 1.0), ("b", 1.5)):
+        written(tmp_path / root, np.array(VALUES) * scale)
+        for factor in (0.5, 2.0):
+            written(tmp_path / root, np.array(VALUES) * 100 * factor, planted=factor)
+    found = between(load(tmp_path / "a" / "quick"), load(tmp_path / "b" / "quick"))
+    assert (found.compared, found.exact, len(found.moved)) == (3, 2, 1)
+
+
 @pytest.mark.parametrize(("shift", "moved"), [(2.5, False), (3.5, True), (-3.5, True)])
 def test_a_mean_moves_beyond_three_errors_of_the_difference(tmp_path, shift, moved):
     error = math.sqrt(2) * np.std(VALUES, ddof=1) / 2
