@@ -57,6 +57,13 @@ def csv(tmp_path):
 COMPARE = ("compare", "--data", "my.csv", "--target", "label", "--seeds", 3, "--jobs", 1)
 
 
+def compare(*others):
+    """`COMPARE` with other values for its options, which may each be given once."""
+    mine = dict(zip(COMPARE[1::2], COMPARE[2::2], strict=True))
+    kept = [word for option, value in mine.items() if option not in others for word in (option, value)]
+    return (COMPARE[0], *kept, *others)
+
+
 def methods_of(out):
     return [line.split()[1] for line in out.split("\n\n")[0].splitlines()[2:] if line[0].isdigit()]
 
@@ -334,7 +341,7 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("args", "message"), MISTAKES, ids=[" ".join(a) for a, _ in MISTAKES])
 def test_a_mistake_is_one_line_on_stderr_and_exit_code_2(call, csv, args, message):
-    code, out, err = call(*COMPARE, *args)
+    code, out, err = call(*compare(*args))
     assert (code, out) == (2, "")
     assert message in err
     assert err.startswith("error: ")
@@ -423,7 +430,7 @@ def test_an_installed_plugin_is_listed_run_and_compared(csv, tmp_path):
 def test_private_copies_are_for_their_owner_alone_and_can_be_forgotten(call, csv, tmp_path):
     umask = os.umask(0)
     try:
-        code, out, err = call(*COMPARE, "--seeds", 1)
+        code, out, err = call(*compare("--seeds", 1))
     finally:
         os.umask(umask)
     assert code == 0, err
@@ -448,8 +455,8 @@ def test_without_a_cache_nothing_stays(call, csv, tmp_path, monkeypatch, flawed)
     if flawed:  # also where the comparison ends in an error
         monkeypatch.setattr("dpbench.comparing.ranking.rank", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            main([str(one) for one in (*COMPARE, "--seeds", 1, "--no-cache")])
+            main([str(one) for one in compare("--seeds", 1, "--no-cache")])
     else:
-        assert call(*COMPARE, "--seeds", 1, "--no-cache")[0] == 0
+        assert call(*compare("--seeds", 1, "--no-cache"))[0] == 0
     assert list((tmp_path / "cache/prepared").iterdir()) == []
     assert list((tmp_path / "results").rglob("*")) in ([], [tmp_path / "results/adhoc"])
