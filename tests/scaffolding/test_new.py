@@ -79,7 +79,7 @@ def test_every_verb_takes_the_paper_until_it_is_removed(begun, tmp_path, monkeyp
         assert any(figures.glob("*errata*"))
         assert "held" in call("report", *of, "--check")
         assert "0 moved" in call("diff", "results/quick", "results/quick")
-        assert "Tiny paper" in call("cite", "tiny_paper")
+        assert "Tiny paper" in call("list", "--cite", "tiny_paper")
         assert "digest: " in call("archive", "tiny_paper", "--profile", "quick", "--out", "paper.zip")
         assert "2 runs of 120 made again" in call("verify", "paper.zip", "--sample", "2")
         assert all(name in call("list") for name in NAMES.values())
