@@ -99,7 +99,7 @@ def test_a_paper_of_ones_own_is_begun_installed_run_reported_and_removed(install
     assert "Objective perturbation beats output perturbation" in page
     assert "held" in dpbench("report", *of, "--check", "--results", own)
     assert "0 moved" in dpbench("diff", own / "quick", own / "quick")
-    assert "My paper" in dpbench("cite", "my_paper")
+    assert "My paper" in dpbench("list", "--cite", "my_paper")
     pip("uninstall", "--yes", "my-paper")
     assert "my_paper" not in dpbench("list", "experiments")
 

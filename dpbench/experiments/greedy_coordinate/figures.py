@@ -174,8 +174,9 @@ def _ends(axis: Axes, ends: list[tuple[Look, float, float]], stands: tuple[float
             axis.plot(x, max(y, FLOOR), look.marker, color=look.colour, mec="white", mew=0.7, ms=6.5, zorder=4,
                       clip_on=False)  # fmt: skip
     if still:
-        # Below the curves, which fall from left to right.
-        axis.text(0.17, 0.03, "\n".join(["at the start:", *still]), transform=axis.transAxes, fontsize=6.5, color=GREY)
+        # Below on the right: the curves fall early, and end on the left where others never leave the start.
+        words = "\n".join(["at the start:", *still])
+        axis.text(0.99, 0.03, words, transform=axis.transAxes, fontsize=6.5, color=GREY, ha="right")
 
 
 def _ordinate(axis: Axes, panel: pd.DataFrame, start: float) -> None:
