@@ -19,6 +19,7 @@ import numpy as np
 from dpbench.algorithms import base as dp
 from dpbench.algorithms.coordinate import ByPasses, proximal_step
 from dpbench.errors import UserError
+from dpbench.privacy.accounting.allocation import LEAST_DELTA
 from dpbench.privacy.ledger import at_rho
 from dpbench.problems.fast_rows import compiler
 from dpbench.problems.losses import Logistic, Loss, Squared
@@ -67,10 +68,11 @@ class DPSGD(dp.Algorithm):
         """Of the batches."""
         if settings.batches == "allocated":
             budget = mechanisms.budget
-            if budget.relation is not dp.Relation.ADD_REMOVE or budget.accounting != "tight":
+            proved = budget.relation is dp.Relation.ADD_REMOVE and budget.accounting == "tight"
+            if not proved or budget.delta < LEAST_DELTA:
                 raise UserError(
-                    f"{self.name}: allocated batches are accounted by tight under add-remove neighbours alone; "
-                    "take --accounting tight --relation add-remove"
+                    f"{self.name}: allocated batches are accounted by tight under add-remove neighbours alone, for "
+                    f"delta from {LEAST_DELTA:g} on; take --accounting tight --relation add-remove, or Poisson batches"
                 )
             return mechanisms.allocation(problem.n, round(1 / settings.rate), label="gradient")
         return mechanisms.poisson(problem.n, settings.rate, label="gradient")

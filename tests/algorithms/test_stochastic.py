@@ -52,6 +52,9 @@ def test_allocated_batches_use_each_row_once_an_epoch_with_less_noise(problem):
     assert entry.release.release.noise_multiplier < 0.95 * other.release.release.noise_multiplier
     budget = allocated.mechanisms.budget
     assert 0.99 * 2 <= spent((entry,), budget.delta, budget.relation).epsilon <= 2 * (1 + 1e-6)
+    for other in ({"accounting": "rdp"}, {"accounting": "tight", "delta": 1e-12}):
+        with pytest.raises(UserError, match="by tight under add-remove neighbours alone, for delta from 1e-10 on"):
+            run("dp-sgd", problem, T=20, rate=0.1, batches="allocated", **other)
     with pytest.raises(UserError, match="1/rate whole"):
         run("dp-sgd", problem, T=20, rate=0.3, accounting="tight", batches="allocated")
 
