@@ -113,7 +113,7 @@ def _drawn(frame: pd.DataFrame) -> Any:
         1, 3, figsize=(12.5, 1.6 + 0.42 * max(len(told), len(whole.placebo) + 1, 4)), layout="constrained",
         width_ratios=(1.3, 1, 1),
     )  # fmt: skip
-    for y, (_, short, one) in enumerate(told):
+    for y, (_, _, one) in enumerate(told):
         at = 0
         for word, fill in FILLS.items():
             n = sum(one.left.values()) if word == LEFT else one.words[word]
@@ -121,8 +121,10 @@ def _drawn(frame: pd.DataFrame) -> Any:
             if n:
                 bars.text(at + n / 2, y, str(n), ha="center", va="center", fontsize=7)
             at += n
-        bars.text(-1, y, short, ha="right", va="center", fontsize=8)
-    bars.set(title="What became of the published values", xlabel="values", yticks=[], ylim=(len(told) - 0.4, -0.6))
+    bars.set_yticks(range(len(told)), [short for _, short, _ in told], fontsize=8)
+    bars.tick_params(axis="y", length=0, pad=6)
+    bars.grid(axis="y", visible=False)
+    bars.set(title="What became of the published values", xlabel="values", ylim=(len(told) - 0.4, -0.6))
     figure.legend(*bars.get_legend_handles_labels(), ncols=len(FILLS), loc="outside lower center", fontsize=8)
     shares = {"the right runs": (whole.reproduced, whole.reproduced), **whole.placebo}
     for y, (name, (some, of)) in enumerate(shares.items()):
@@ -135,6 +137,7 @@ def _drawn(frame: pd.DataFrame) -> Any:
         pooled.plot([ratio.low, ratio.high], [y, y], color="#1d1d1f")
         pooled.plot(ratio.value, y, "o", color="#1d1d1f")
         pooled.text(ratio.value, y - 0.25, f"{name}: {ratio.value:.2f}", ha="center", fontsize=8)
+    pooled.margins(x=0.2)  # room for the words above the outer points
     pooled.set(title="Ours over published, pooled", xscale="log", xlabel="ratio", yticks=[],
                ylim=(max(len(whole.pooled), 1) - 0.4, -0.6))  # fmt: skip
     return figure
