@@ -119,7 +119,6 @@ def counted(number: int, noun: str) -> str:
 
 EXTRAS = {  # what each extra of pyproject.toml brings
     "dask": ("dask[distributed]>=2024.8",),
-    "explore": ("bokeh>=3.4",),
     "onnx": ("onnx>=1.16",),
 }
 

@@ -18,12 +18,13 @@ from markupsafe import Markup
 from dpbench import experiments, files, frames
 from dpbench.errors import counted
 from dpbench.leaderboard import shipped
-from dpbench.reporting import experiment_page, explorer, glossary
+from dpbench.reporting import experiment_page, glossary
 from dpbench.reporting.html import articles, breakable, join, link, page, tag
 from dpbench.reporting.html import table as html_table
 from dpbench.run import outcomes
 from dpbench.run.store import Store, list_parts
 from dpbench.study.output import Figure, Table
+from dpbench.study.overview import flags, in_words
 from dpbench.study.panels import band
 from dpbench.study.statistics import ProblemEpsilon, excess, means, plus_minus, span
 from dpbench.study.style import GREY, figure_style, legend_below, look, problem_title
@@ -124,8 +125,8 @@ class _Line(NamedTuple):
 
     def cells(self, name: str, planned: str, where: str) -> tuple[str, ...]:
         """As the table has it. Of the settings, those that are not the method's defaults."""
-        flags = explorer.flags(self.algorithm, self.settings, self.accounting, self.relation)
-        settings = flags.replace("--set ", "").replace("--", "") or "–"
+        given = flags(self.algorithm, self.settings, self.accounting, self.relation)
+        settings = given.replace("--set ", "").replace("--", "") or "–"
         loss = plus_minus(self.mean, self.se)
         return (problem_title(self.problem), f"{self.epsilon:g}", name, settings, str(self.seeds), loss, planned, where)
 
@@ -239,7 +240,7 @@ def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
         for i, ((_, epsilon, name, settings, *_), line) in enumerate(cells):
             # Iteration 0 is the start, the same for all, and would stretch the axis.
             line = line[line["iteration"] > 0].sort_values("iteration")
-            label = f"{look(str(name)).label}, ε = {epsilon:g}, {explorer.in_words(str(settings)) or 'defaults'}"
+            label = f"{look(str(name)).label}, ε = {epsilon:g}, {in_words(str(settings)) or 'defaults'}"
             colour = LINES[i] if i < len(LINES) else GREY
             axis.plot(line["iteration"], line["mean"], color=colour, label=label)
             band(axis, line, "iteration", colour)

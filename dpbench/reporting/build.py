@@ -35,7 +35,7 @@ def build(
     reference: "experiment" or "experiment/artefact"; None for all, runs of one's own among them, which profile "adhoc"
     selects alone. UserError when the selection has no results.
     """
-    from dpbench.reporting import adhoc, errata_pages, explorer, pages, privacy_page
+    from dpbench.reporting import adhoc, errata_pages, pages, privacy_page
 
     if profile == adhoc.PROFILE and reference is not None:
         raise UserError("--profile adhoc goes without --experiment: it is of runs that dpbench run --algo made")
@@ -57,11 +57,6 @@ def build(
     for folder in dict.fromkeys(folders):
         yield f"{errata_pages.save(folder)}.*  {errata_pages.TITLE}"
         yield f"{privacy_page.save(folder)}.*  {privacy_page.TITLE}"
-        # One artefact anew changes no rows, so the explorer's data stay as they are.
-        if "/" not in (reference or ""):
-            all_of = [one for one in map(experiments.get, experiments.names()) if folder.name in one.grid()]
-            rows = [context for one in all_of for context in contexts(one, folder.name, results)]
-            yield explorer.write_data(folder, rows)
         yield f"to read all of it, open {pages.write(folder, Path(results) / folder.name)}"
     if own:
         yield from adhoc.build(results, figures)

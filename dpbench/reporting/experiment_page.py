@@ -33,9 +33,6 @@ def body(one: dict[str, Any], folder: Path, rows: str) -> Markup:
         for name, artefact in artefacts.items()
         if name not in manifest.JUDGED
     ]
-    if one.get("pages"):
-        linked = join(tag("li", link(f"{each['name']}.html", each["title"])) for each in one["pages"])
-        sections.append(("pages", "A page each", tag("ul", linked, cls="contents")))
     if one["published"]:
         folded = tag("summary", "The file behind it") + tag("pre", one["published"])
         sections.append(("published", "Published values, as data", tag("details", folded)))

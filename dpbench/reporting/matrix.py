@@ -1,4 +1,4 @@
-"""Verdicts in HTML: published values as a field of squares over a list, claims with both of their verdicts."""
+"""Verdicts in HTML: published values as a field of squares over a list, claims with all of their verdicts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from markupsafe import Markup
 from dpbench.reporting import glossary, reproduction
 from dpbench.reporting.html import badge, breakable, join, link, table, tag
 from dpbench.study.headline import Headline
-from dpbench.study.verdict import AS_PUBLISHED, BOTH, PROVEN
+from dpbench.study.verdict import BOTH
 from dpbench.study.verdicts import DIFFERS, LEFT_OUT, SURVIVES, WORDS
 
 MARKS = (
@@ -105,26 +105,6 @@ def _value(record: dict[str, Any], place: str) -> Markup:
     fits = f" Fits, which explain nothing: {record['fits']}." if record["fits"] else ""
     told = _verdict_sentence(record)[len(record["verdict"]) :]
     return badge(record["verdict"]) + join([" ", place, told, tag("small", record["numbers"] + fits)])
-
-
-def claims_table(records: list[dict[str, Any]], page: str) -> Markup:
-    """A claim a row: its text and place, the verdict under either setting, the figure, and why."""
-    rows: list[list[object]] = []
-    for (_, text, place), group in _by_claim(records):
-        first = group[0]
-        where = tag("small", place) if place else Markup("")
-        shown = link(f"{page}#{first['shows']}", first["shows"]) if first["shows"] else "–"
-        published, proven = (_badges(group, setting) for setting in (AS_PUBLISHED, PROVEN))
-        rows.append([join([text, where]), published, proven, shown, _why(group, page)])
-    return table(
-        ["claim, and where it is made", "the paper's setting", "at a proven ε", "shown by", "why"], rows, whole=True
-    )
-
-
-def _badges(records: Iterable[dict[str, Any]], setting: str) -> Markup:
-    """The words of one claim's verdicts under a setting, each once."""
-    words = dict.fromkeys(record["verdict"] for record in records if record["setting"] in (setting, BOTH))
-    return join(map(badge, words), " ") if words else Markup('<span class="none">not judged</span>')
 
 
 def _why(records: Iterable[dict[str, Any]], page: str) -> Markup:

@@ -19,7 +19,6 @@ from dpbench.errors import counted
 from dpbench.reporting import (
     errata_pages,
     experiment_page,
-    explorer,
     glossary,
     manifest,
     matrix,
@@ -46,7 +45,6 @@ def write(folder: Path, results: Path) -> Path:
     nav = [
         ("index.html", "Overview"),
         *((f"{name}/index.html", one["short"]) for name, one in manifests.items()),
-        (explorer.PAGE, "Explore"),
         ("privacy.html", "Privacy"),
         ("errata.html", "Errata"),
         (glossary.PAGE, glossary.TITLE),
@@ -64,7 +62,6 @@ def write(folder: Path, results: Path) -> Path:
     files.write(folder / "privacy.html", privacy)
     words = page(f"{glossary.TITLE} – {SITE}", nav, glossary.body(), here=glossary.PAGE)
     files.write(folder / glossary.PAGE, words)
-    explorer.write_page(folder, nav)
     index = folder / "index.html"
     overview = _overview(folder, manifests, cells)
     files.write(index, page(f"{SITE}, {folder.name} profile", nav, overview, here="index.html"))
@@ -79,9 +76,6 @@ def _overview(folder: Path, manifests: dict[str, dict[str, Any]], cells: Any) ->
             folder, reproduction.NAME, f"{reproduction.TITLE}: {reproduction.in_all(cells).sentence()}"
         )
         sections.append((reproduction.NAME, reproduction.TITLE, figure + matrix.headline_table(cells)))
-    claims = join(_claims_in_brief(name, one) for name, one in manifests.items())
-    if claims:
-        sections.append(("claims", "What the papers claim, judged on these rows", _settings_note() + claims))
     sections.append(("experiments", "Figures and tables", _experiments(profile, manifests)))
     errata = Markup(
         f"{errata_pages.INTRO} {errata_pages.summary()} {link('errata.html', 'All entries, with the numbers')}."
@@ -133,27 +127,8 @@ def _summary(profile: str, manifests: dict[str, dict[str, Any]], cells: Any) -> 
     )
 
 
-def _settings_note() -> Markup:
-    return tag(
-        "p",
-        "Each claim is judged twice: under the paper's own setting, and on runs that keep their ε. If the paper's own "
-        "setting keeps its ε, one verdict stands for both. Each claim links to the figure that shows it.",
-    )
-
-
 def _claims(one: dict[str, Any]) -> list[dict[str, Any]]:
     return manifest.records(one, manifest.SCORECARD)
-
-
-def _claims_in_brief(name: str, one: dict[str, Any]) -> Markup:
-    judged = _claims(one)
-    if not judged:
-        return Markup("")
-    words = Counter(record["verdict"] for record in judged)
-    counts = join((badge(word, count) for word, count in words.most_common()), " ")
-    heading = tag("h3", link(f"{name}/index.html#scorecard", one["short"]))
-    each = tag("summary", "each claim") + matrix.claims_table(judged, f"{name}/index.html")
-    return heading + tag("p", counts) + tag("details", each)
 
 
 def _experiments(profile: str, manifests: dict[str, dict[str, Any]]) -> Markup:

@@ -19,12 +19,12 @@ import pandas as pd
 
 from dpbench import experiments, files
 from dpbench.errors import UserError
-from dpbench.reporting.explorer import in_words
 from dpbench.reporting.scorecard import in_words as survival
 from dpbench.reporting.scorecard import judged as printed_cells
 from dpbench.reporting.scorecard import statement, verdicts
 from dpbench.run.store import Store
 from dpbench.study.context import contexts
+from dpbench.study.overview import in_words
 from dpbench.study.statistics import or_infinite
 from dpbench.study.verdicts import Judged
 

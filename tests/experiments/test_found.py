@@ -8,7 +8,7 @@ import pytest
 import dpbench
 from dpbench import experiments
 from dpbench.errors import UserError
-from dpbench.reporting import errata_pages, explorer
+from dpbench.reporting import errata_pages
 
 PAPER = """
 import sys
@@ -88,7 +88,6 @@ def test_every_verb_takes_the_paper_of_a_package(installed, tmp_path, monkeypatc
     assert "A tiny paper" in page
     assert "doi.org/10.1/tiny" in page
     assert "tiny_paper" in (figures / "small" / "index.html").read_text(encoding="utf-8")
-    assert (figures / "small" / explorer.PAGE).is_file()
     judged = dpbench.scorecard("tiny_paper", profile="small", results=results).verdicts
     assert judged["verdict"].tolist() == ["held"]
     assert "10.1/tiny" in dpbench.cite("tiny_paper")

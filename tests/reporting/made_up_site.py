@@ -54,15 +54,13 @@ def problems(folder: Path) -> list[str]:
         ):
             told.append(f"headings {page.headings}")
         told += ["no language"] * (page.language is None) + ["no viewport"] * (not page.viewport)
-        told += ["a script"] * (page.scripts if path.name != "explore.html" else 0)
+        told += ["a script"] * page.scripts
         found += [f"{path.relative_to(folder)}: {one}" for one in told]
     return found
 
 
 def _resolves(name: str, target: str, path: Path, page: Page, pages: dict) -> bool:
     parts = urlsplit(target)
-    if name == "script" and not (path.parent / "explore").exists():
-        return True  # a site that was copied without what it explores: the page says so
     if name == "a" and parts.scheme == "https" and parts.netloc in PAPERS:
         return True  # a reader follows it; nothing is loaded from there
     if parts.scheme == "data":

@@ -1,6 +1,7 @@
 """Runs of one's own, as `dpbench run --algo` leaves them, in `dpbench report`."""
 
 import html
+import json
 import re
 import shlex
 
@@ -8,11 +9,14 @@ import pandas as pd
 import pytest
 
 import dpbench
+from dpbench import algorithms
 from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.reporting import adhoc
+from dpbench.run.job import make_job
 from dpbench.run.store import Store
 from dpbench.study.output import WORDS
+from dpbench.study.overview import flags
 from tests.batches import write
 from tests.reporting.conftest import row
 from tests.reporting.made_up_site import problems
@@ -104,3 +108,27 @@ def test_without_own_runs_the_hint_is_a_command_that_makes_some(tmp_path):
         dpbench.report(profile="adhoc", results=tmp_path)
     with pytest.raises(UserError, match="goes without --experiment"):
         dpbench.report("second_order", profile="adhoc", results=tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "given", "accounting", "relation"),
+    [
+        ("dp-gd", {"T": 7, "step": 2.0}, "paper", None),
+        ("dp-newton-qu-add", {"T": 3, "theta": 0.4}, "tight", None),
+        ("dp-gd", {"T": 7}, "tight", "replace-one"),
+        ("opt-ls", {"alpha": 0.06}, "paper", None),
+    ],
+)
+def test_the_flags_of_a_row_make_the_same_job(algorithm, given, accounting, relation):
+    problem = "covertype12-logistic" if algorithm == "opt-ls" else "synthetic"
+    wanted = {"problem": problem, "algorithm": algorithm, "epsilon": 1.0, "seed": 0}
+    job = make_job(**wanted, settings=given, accounting=accounting, relation=relation)
+    method = algorithms.get(job.algorithm)
+    whole = json.dumps({name: getattr(job.parsed(), name) for name in method.Settings.__struct_fields__})
+    words = flags(algorithm, whole, method.accounting(job.accounting), job.neighbours.value).split()
+    told = list(zip(words[::2], words[1::2], strict=True))
+    settings = dict(value.split("=") for flag, value in told if flag == "--set")
+    others = {flag[2:]: value for flag, value in told if flag != "--set"}
+    again = make_job(**wanted, settings=settings, **({"accounting": "paper"} | others))
+    assert (again.settings, again.neighbours) == (job.settings, job.neighbours)
+    assert method.accounting(again.accounting) == method.accounting(job.accounting)

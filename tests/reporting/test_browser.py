@@ -12,15 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from dpbench.reporting import explorer
-
 ROOT = Path(__file__).resolve().parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="no chromium on the PATH (Debian: apt-get install chromium)"),
     pytest.mark.thorough,
 ]
-needs_bokeh = pytest.mark.skipif(explorer.library() is None, reason="no bokeh: pip install '.[explore]'")
 
 PROBE = """<script>addEventListener("load", () => {
   const images = [...document.images];
@@ -37,36 +34,10 @@ PROBE = """<script>addEventListener("load", () => {
   told.cut = [...document.querySelectorAll(".scroll")].map(cut).filter(Boolean);
   document.body.setAttribute("data-probe", JSON.stringify(told));
 });</script>"""
-EXPLORE = """<script>addEventListener("load", () => setTimeout(() => {
-  const choose = (name, value) => {
-    const select = document.querySelector(`select[name="${name}"]`);
-    if (select.value === value) return;
-    select.value = value;
-    select.dispatchEvent(new Event("change"));
-  };
-  STEPS
-  document.querySelector("#rows tbody tr").click();
-  setTimeout(() => document.body.setAttribute("data-probe", JSON.stringify({
-    hash: location.hash, y: document.querySelector('select[name="y"]').value,
-    problem: document.querySelector('select[name="problem"]').value,
-    rows: document.querySelectorAll("#rows tbody tr").length,
-    counted: document.getElementById("counted").textContent, command: document.querySelector("#detail pre").textContent,
-    axis: document.querySelector("#plot").firstElementChild !== null,
-    leaving: performance.getEntriesByType("resource").map(e => e.name).filter(name => !name.startsWith("file:")),
-    overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-    first: document.getElementById("plot").offsetTop < document.getElementById("controls").offsetTop,
-    experiment: document.querySelector('select[name="experiment"]').value,
-  })), 300);
-}, 300));</script>"""
 COLLECT = """<script>addEventListener("load", () => setTimeout(() => document.body.setAttribute("data-probe",
   JSON.stringify(Array.from(frames, one => one.document.body.dataset.probe || null))), 1500))</script>"""
 
 PAGES = ["index.html", "errata.html", "privacy.html", "small/index.html"]
-EXPLORERS = {  # page → (what is done on it, what its address ends with)
-    "chosen.html": ('choose("problem", "a1a"); choose("y", "objective"); choose("show", "all");', ""),
-    "bare.html": ("", ""),
-    "opened.html": ("", "#problem=synthetic&y=accuracy&x=epsilon_planned&sort=-excess"),
-}
 WIDTHS = {"desktop": 1280, "phone": 390}
 
 
@@ -75,8 +46,7 @@ def chromium(profile, *arguments):
         [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={profile}",
          "--allow-file-access-from-files", "--enable-logging=stderr", "--virtual-time-budget=4000", *arguments],
         capture_output=True, text=True, timeout=120, check=True)  # fmt: skip
-    told = [line for line in run.stderr.splitlines() if "CONSOLE" in line]
-    return run.stdout, [line for line in told if "[bokeh " not in line]  # BokehJS says that it has drawn
+    return run.stdout, [line for line in run.stderr.splitlines() if "CONSOLE" in line]
 
 
 def with_probe(path, probe, target=None):
@@ -110,11 +80,7 @@ def seen(built_site, tmp_path_factory):
     shutil.copytree(built_site, site)
     for page in PAGES:
         with_probe(site / page, PROBE)
-    shown = dict.fromkeys(PAGES, "")
-    if explorer.library() is not None:
-        for page, (steps, shown[page]) in EXPLORERS.items():
-            with_probe(site / "explore.html", EXPLORE.replace("STEPS", steps), site / page)
-    return in_frames(folder, {page: f"{site.as_uri()}/{page}{shown[page]}" for page in shown})
+    return in_frames(folder, {page: f"{site.as_uri()}/{page}" for page in PAGES})
 
 
 def told(seen, page, width):
@@ -167,35 +133,6 @@ def test_the_pages_of_the_repository_are_short_and_no_table_is_cut(tmp_path):
 @pytest.mark.parametrize("page", PAGES)
 def test_nothing_but_tables_scrolls_sideways_on_a_phone(seen, page):
     assert told(seen, page, "phone")["overflow"] <= 0
-
-
-@needs_bokeh
-def test_the_explorer_filters_changes_axes_and_keeps_its_state_in_the_address(seen):
-    found = told(seen, "chosen.html", "desktop")
-    assert "problem=a1a" in found["hash"]
-    assert "y=objective" in found["hash"]
-    assert found["rows"] == 1  # of two problems
-    assert found["command"] == "dpbench run --algo dp-gd --dataset a1a --eps 1 --seeds 1 --set T=5"
-    assert found["axis"]
-    assert found["leaving"] == []
-    assert found["overflow"] <= 0
-    again = told(seen, "opened.html", "desktop")
-    assert (again["problem"], again["y"]) == ("synthetic", "accuracy")
-    assert again["counted"].startswith("1 of 2 settings selected, 0 have both values")
-
-
-@needs_bokeh
-def test_the_explorer_fits_a_phone_where_its_plot_comes_first(seen):
-    assert told(seen, "opened.html", "phone")["overflow"] <= 0
-    assert told(seen, "opened.html", "phone")["first"]
-    assert not told(seen, "opened.html", "desktop")["first"]
-
-
-@needs_bokeh
-def test_the_explorer_opens_on_all_experiments(seen):
-    found = told(seen, "bare.html", "desktop")
-    assert found["experiment"] == ""
-    assert found["problem"] != ""
 
 
 def test_a_page_prints(site, tmp_path):
