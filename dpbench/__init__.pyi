@@ -2,7 +2,6 @@ from . import schema as schema
 from .archive.paper import archive as archive
 from .archive.verifying import verify as verify
 from .auditing.functions import audit as audit
-from .auditing.functions import audit_releases as audit_releases
 from .comparing.first_look import check_data as check_data
 from .comparing.first_look import draft_schema as draft_schema
 from .comparing.own_data import Comparison as Comparison

@@ -24,7 +24,6 @@ def setups_of(
     fixed: Mapping[str, Any],
     epsilon: float,
     case: AuditCase | None = None,
-    factor: float = 1.0,
     papers: bool = False,
     loss: str = "",
 ) -> tuple[list[Setup], list[Setup], list[Setup]]:
@@ -32,7 +31,7 @@ def setups_of(
 
     def setup(one: AuditCase, papers: bool = papers) -> Setup:
         one = _with_loss(algorithm, one, loss) if loss else one
-        return Setup(algorithm, one, fixed, epsilon, factor, paper_terms(algorithm, one) if papers else None)
+        return Setup(algorithm, one, fixed, epsilon, paper_terms(algorithm, one) if papers else None)
 
     if case:
         return [setup(case)], [], []

@@ -1,20 +1,9 @@
-"""The audits that a user asks for: of a method, of every kind of release, of other people's code, in many runs or
-in one.
+"""The audits that a user asks for: of a method by its name, and of other people's code.
 
-The audit of other people's code: any callable (X, y, epsilon, rng) → vector, seen by what it returns alone.
-
-Pairs of neighbours are searched: rows at the corners of what the target declares, alone and among others, with either
-label. A few runs on each choose the pair; fresh runs on that one are distinguished by a score that was learnt on other
-runs, and bound ε from below. An exception is an output like any other, and so is the length of the vector.
-
-A lower bound on ε from one run with many canaries (Steinke, Nasr and Jagielski 2023, "Privacy auditing with one (1)
-training run", Algorithm 1 and Theorem 5.2; `p_value` is the function of its Appendix D, in closed form).
-
-The label of every row is a fair coin. Whoever sees the model guesses some of the coins: those whose coordinates are the
-largest and the smallest. Of (ε, δ)-DP each guess is right with probability e^ε/(e^ε + 1) at most, given the others, but
-for what δ allows; so more right guesses than that are evidence against ε.
-
-The audits that a user asks for: of a method or learner, of every kind of release.
+Of the latter nothing is known but what is returned: any callable (X, y, epsilon, rng) → vector. Pairs of neighbours are
+searched: rows at the corners of what the target declares, alone and among others, with either label. A few runs on each
+choose the pair; fresh runs on that one are distinguished by a score that was learnt on other runs, and bound ε from
+below. An exception is an output like any other, and so is the length of the vector.
 """
 
 from __future__ import annotations
@@ -27,24 +16,19 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.stats import binom
 
 from dpbench import algorithms
-from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.library import LibrarySolver
-from dpbench.auditing import releases
 from dpbench.auditing import runs as audits
-from dpbench.auditing.claims import AuditVerdict, PureClaim, decide, least_runs, promise
-from dpbench.auditing.releases import AuditedRelease as ReleaseAudit
+from dpbench.auditing.claims import PureClaim, decide, least_runs, promise
 from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.auditing.scores import candidates
 from dpbench.auditing.served import audit_served
 from dpbench.auditing.worlds import STEPS
 from dpbench.errors import UserError, at_least, positive, several
 from dpbench.privacy.ledger import Relation
-from dpbench.privacy.noise import stream
-from dpbench.problems import Problem, catalogue, losses
+from dpbench.problems import Problem
 from dpbench.run.bind import bind, budget_of
 from dpbench.run.job import delta_value
 from dpbench.serving.method import NotAnAlgorithm
@@ -227,118 +211,12 @@ def _aligned(first: list[np.ndarray], second: list[np.ndarray]) -> tuple[np.ndar
     )
 
 
-CANARIES = 1000
-SHARES = (1.0, 0.5, 0.2)  # of the canaries that are guessed; each test gets as much of the level
-LARGEST = 60.0  # ε beyond which no bound is looked for
-
-
-def p_value(epsilon: float, delta: float, *, canaries: int, guesses: int, correct: int) -> float:
-    """The most that (ε, δ)-DP allows for the probability of `correct` right ones among `guesses` of `canaries` coins.
-
-    β + 2mδ · max_i (P[B ≥ v - i] - P[B ≥ v])/i, β = P[B ≥ v], B binomial in `guesses` and e^ε/(e^ε + 1)
-    (Theorem 5.2; α there has the 2).
-    """
-    chance = 1 / (1 + np.exp(-epsilon))
-    beta = float(binom.sf(correct - 1, guesses, chance))
-    i = np.arange(1, correct + 1)
-    alpha = float(np.max((binom.sf(correct - i - 1, guesses, chance) - beta) / i, initial=0.0))
-    return min(1.0, beta + 2 * canaries * delta * alpha)
-
-
-def least_epsilon(*, canaries: int, guesses: int, correct: int, delta: float = 0.0, level: float = LEVEL) -> float:
-    """The ε below which the p-value is at most `level`: a lower bound on ε at confidence 1 - level; 0 if none."""
-
-    def refuted(epsilon: float) -> bool:
-        return p_value(epsilon, delta, canaries=canaries, guesses=guesses, correct=correct) <= level
-
-    low, high = 0.0, LARGEST
-    if not refuted(low):
-        return 0.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if refuted(middle) else (low, middle)
-    return low
-
-
-def target_of(name: str, canaries: int) -> AuditTarget:
-    """One `fit` of the algorithm `name` at its defaults, with its best accounting, as a target; UserError if flawed."""
-    method, fixed = algorithms.resolve(name)
-    if not method.private:
-        raise UserError(f"algo: {name} is not private: it makes no claim to audit")
-    if flaw := method.flaw(make_settings(method, fixed), method.accounting(rules.accounting(method))):
-        raise UserError(f"{name}: nothing to audit: {flaw}")
-    loss = method.needs.covered[0]
-
-    settings = make_settings(method, fixed)
-    norm, bound = method.row_bound(losses.get(loss), settings) or ("l2", np.inf)
-
-    def learner(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
-        problem = Problem(X, y, loss=loss, row_bound_norm=norm, row_bound=bound)
-        budget = budget_of(method, problem.n, epsilon, None, rules.RELATION, rules.accounting(method))
-        key = f"audit in one run/{rng.integers(2**63)}"
-        start = catalogue.draw("zero", problem.d, stream(key, "init"))[None]
-        return bind(method, problem, [settings], [budget], start, [key]).run().W[0]
-
-    return AuditTarget(learner, name, delta=delta_value(method.delta, canaries), row_norm=1.0)
-
-
-def audit_in_one_run(
-    target: AuditTarget | Callable[..., Any] | str,
-    epsilon: float,
-    *,
-    canaries: int = CANARIES,
-    seed: int = 0,
-    level: float = LEVEL,
-) -> Audit:
-    """Run `target` once on `canaries` orthogonal rows with coins for labels, and bound ε by what its vector gives away.
-
-    Row i is the i-th unit vector times what the target allows; coordinate i of the vector is taken to follow label i,
-    as in any model that is linear in the rows. For replace-one targets: a coin that falls the other way is a row
-    replaced. A name is an algorithm's, see `target_of`.
-    """
-    if isinstance(target, str):
-        target = target_of(target, canaries)
-    target = target if isinstance(target, AuditTarget) else AuditTarget(target)
-    epsilon = positive("epsilon", epsilon)
-    at_least("canaries", canaries, 10)
-    # Under add/remove a coin is a row that is there or not, which fixed labels cannot say.
-    if target.relation is not Relation.REPLACE_ONE:
-        raise UserError("one run: coins are labels here, so the target has to be private under replace-one")
-    generator = np.random.default_rng(seed)
-    coins = generator.integers(2, size=canaries)
-    # As large as is declared: a canary within bounds pulls most at its bound.
-    size = min(float(np.max(target.high)), target.row_norm)
-    labels = np.array(sorted(target.labels[:2]), dtype=float)
-    vector = np.asarray(
-        target.function(size * np.eye(canaries), labels[coins], epsilon, generator), dtype=float
-    ).ravel()
-    if len(vector) < canaries:
-        raise UserError(f"one run: expected a coordinate for each of {canaries} columns, got {len(vector)}")
-    # Both ends are guessed and the middle left: near 0 a coordinate says nothing of its coin.
-    order = np.argsort(np.nan_to_num(vector[:canaries]), kind="stable")
-    best: AuditVerdict | None = None
-    for share in SHARES:
-        half = max(1, int(share * canaries / 2))
-        wrong_low, wrong_high = int(coins[order[:half]].sum()), int((1 - coins[order[-half:]]).sum())
-        correct = 2 * half - wrong_low - wrong_high
-        bound = least_epsilon(
-            canaries=canaries, guesses=2 * half, correct=correct, delta=target.delta, level=level / len(SHARES)
-        )
-        if best is None or bound > best.bound:
-            # Each share is tested at level/len(SHARES), so the best of them holds at the level.
-            best = AuditVerdict(bound, epsilon, wrong_high / half, wrong_low / half, 1)
-    assert best is not None
-    words = f"one run on {canaries} orthogonal rows"
-    return Audit(target.called, epsilon, target.delta, 1, {"one run": best}, {"one run": "ε"}, pair=words)
-
-
 def audit(
     algorithm: str | AuditTarget | Callable[..., Any] = "all",
     epsilon: float | Iterable[float] = 1.0,
     *,
     runs: int | None = None,
     seed: int = 0,
-    one_run: bool = False,
     loss: str = "",
     in_process: bool = False,
     thorough: bool = False,
@@ -353,8 +231,6 @@ def audit(
         runs: half of them on either of two neighbours, at least 40; None takes enough for bounds near the claim, for
             "all" enough to notice halved noise.
         seed: of all random numbers, >= 0.
-        one_run: a bound on ε from one run with many canaries (`dpbench.auditing.functions.audit_in_one_run`), which is
-            quick, and low.
         loss: on which one algorithm is audited, one of an installed package too; "" for that of its own case.
         in_process: of a method that is not dpbench's own, run it beside the rows all the same, as trusted code, and
             look for what it gives away. By default it runs where no rows are, and privacy is the server's
@@ -370,19 +246,13 @@ def audit(
     """
     at_least("seed", seed, 0)
     epsilons = [positive("epsilon", each) for each in several(epsilon)]
-    if isinstance(algorithm, str) and algorithm != "all" and not (in_process or one_run):
+    if isinstance(algorithm, str) and algorithm != "all" and not in_process:
         with contextlib.suppress(NotAnAlgorithm):  # somebody's function is audited by what it returns
             if algorithms.not_ours(algorithm, {}) is not None:
                 return [audit_served(algorithm, each, seed=seed, loss=loss) for each in epsilons]
     learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
-    if loss and (one_run or algorithm == "all" or learner is not None):
-        raise UserError("loss: goes with one algorithm of dpbench's own kind, and not with one run")
-    if one_run:
-        if runs is not None or algorithm == "all":
-            raise UserError(
-                f"one_run: takes one algorithm, and no {'number of runs' if runs is not None else 'list of all'}"
-            )
-        return [audit_in_one_run(learner or algorithm, each, seed=seed) for each in epsilons]
+    if loss and (algorithm == "all" or learner is not None):
+        raise UserError("loss: goes with one algorithm of dpbench's own kind")
     if learner is not None:
         return [audit_callable(learner, each, runs=runs, seed=seed) for each in epsilons]
     assert isinstance(algorithm, str)
@@ -401,11 +271,3 @@ def audit(
         for name in names
         for each in epsilons
     ]
-
-
-def audit_releases(*, runs: int | None = None, seed: int = 0) -> list[ReleaseAudit]:
-    """Audit every kind of release alone, against its ledger entry, and weakened: noise halved, sample doubled.
-
-    runs: of each, at least 400; None takes 20,000. seed: as of `audit`. Raises UserError for too few runs.
-    """
-    return releases.table(seed=seed) if runs is None else releases.table(runs=runs, seed=seed)

@@ -95,8 +95,6 @@ def audit(
     *,
     runs: int | None = None,
     seed: int = 0,
-    level: float = LEVEL,
-    factor: float = 1.0,
     case: AuditCase | None = None,
     inspect: bool = True,
     tests: bool = True,
@@ -109,10 +107,9 @@ def audit(
 ) -> Audit:
     """Audit the algorithm `name` at `epsilon` on `runs` runs of every case, half of them on either of two neighbours.
 
-    runs: None takes as many as a bound near the claim needs, or, where not `near`, to notice halved noise. level: the
-    probability of a false alarm of all tests of this audit. factor: what all noise is multiplied by, for mutants.
-    case: instead of the algorithm's own, canaries included. inspect: False tests only, for weakened noise. tests: False
-    inspects only. UserError for an algorithm that claims nothing.
+    runs: None takes as many as a bound near the claim needs, or, where not `near`, to notice halved noise. case:
+    instead of the algorithm's own, canaries included. inspect: False tests only. tests: False inspects only. UserError
+    for an algorithm that claims nothing.
 
     loss: whose constants the neighbours have, by name; "" for that of the algorithm's case. UserError where its proof
     does not cover it.
@@ -126,9 +123,9 @@ def audit(
     thorough: whether to inspect it at all sizes of the grid instead of a third of them. clean: whether to run it in a
     process of its own on either of two data sets as well, and to compare what is left of these.
 
-    Where every bound is tight, an audit of a sound algorithm fails with a probability of at most `level`; that of m
+    Where every bound is tight, an audit of a sound algorithm fails with a probability of at most LEVEL; that of m
     audits, at most m times that. In fact it is far less: both error rates have to be underestimated, each beyond its
-    limit at level/2, or one by more; for one tight Gaussian release that is 1.4e-4 at 0.01, hence 1 % for 80 audits.
+    limit at LEVEL/2, or one by more; for one tight Gaussian release that is 1.4e-4 at 0.01, hence 1 % for 80 audits.
     A seed decides all: the same audit gives the same answer.
     """
     algorithm, fixed = algorithms.resolve(name)
@@ -146,7 +143,7 @@ def audit(
     done = Audit(name, epsilon, 0.0, 0, {}, {}, moved=shares)
     with one_thread():
         try:
-            setups, further, papers_own = setups_of(algorithm, fixed, epsilon, case, factor, papers, loss)
+            setups, further, papers_own = setups_of(algorithm, fixed, epsilon, case, papers, loss)
             done = done._replace(delta=setups[0].budget.delta)
             setups = [with_best_coins(setup.sharpest(seed).placed(seed), seed) for setup in setups]
             for setup in [*setups, *further, *papers_own] if inspect else []:
@@ -167,7 +164,7 @@ def audit(
                     raise Leak(f"{label}: no pair moves it, so it is not audited; give a pair that does (audit_case)")
             shares.pop(COMPUTED_ON, None)
             for setup in setups if tests else []:
-                done = _tested(done, setup, runs, seed, level / len(setups), near)
+                done = _tested(done, setup, runs, seed, LEVEL / len(setups), near)
         except Leak as leak:
             return done._replace(defect=str(leak))
         except UserError:

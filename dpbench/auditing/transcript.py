@@ -2,10 +2,9 @@
 
 An adversary who knows both neighbours and sees what was released can repeat the computation on either: each release
 is the same known noise around one of two known values. `Recorder` writes down what a run releases; `ReplayedRun` runs
-the
-algorithm again on other data, answers every release with what was recorded, and writes down the value that the noise
+the algorithm again on other data, answers every release with what was recorded, and writes down the value that noise
 would have hidden. Both decorate the seam below the mechanisms (`Releases`): the code that draws and adds noise is the
-audited one; only its generators can be weakened, to show that an audit notices.
+audited one.
 
 Random choices from "coins" and the order of a single pass count as known to the adversary, since the guarantee holds
 for each; who is in a sample does not. Noise that is hidden in what is computed on (`draw`) is written down too, to see
@@ -30,7 +29,7 @@ import types
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -66,30 +65,6 @@ class RecordedRelease:
     sample: list[Array] | None = None
 
 
-class Weakened:
-    """A generator whose noise is `factor` times what it should be: below every mechanism, for mutants only."""
-
-    def __init__(self, generator: np.random.Generator, factor: float) -> None:
-        self._generator, self._factor = generator, factor
-
-    def standard_normal(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        noise = self._generator.standard_normal(*args, **kwargs)
-        noise *= self._factor
-        return noise
-
-    def laplace(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        return self._factor * self._generator.laplace(*args, **kwargs)
-
-    def standard_gamma(self, *args: Any, **kwargs: Any) -> Any:  # a length: its direction has none
-        return self._factor * self._generator.standard_gamma(*args, **kwargs)
-
-    def random(self, *args: Any, **kwargs: Any) -> Any:  # a place within a box
-        return self._generator.random(*args, **kwargs)
-
-    def gumbel(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        return self._factor * self._generator.gumbel(*args, **kwargs)
-
-
 class _Known(ISeedSequence):
     """A seed whose state is computed once, for thousands of generators that give the same."""
 
@@ -105,7 +80,7 @@ class Tape(Releases):
 
     published: per replicate that advances alone, and under None what all release together. rule: draws samples instead
     of the mechanisms' own rule, for mutants. answer: (kind, value, scale) → what is released instead, for worlds that
-    share nothing. weakness: what all noise is multiplied by. public: of each replicate, the seed of its coins and of
+    share nothing. public: of each replicate, the seed of its coins and of
     the order of a single pass; () draws these like all else. row, n: the row that differs, and how many there are.
     keyed: noise comes from the streams of replicates' keys, as in a run; else all of them share one generator, which
     thousands of replicates would take long to seed.
@@ -119,7 +94,6 @@ class Tape(Releases):
         k: int,
         seed: Any,
         *,
-        weakness: float = 1.0,
         factor: float = 1.0,
         public: Sequence[int] = (),
         row: int = 0,
@@ -133,9 +107,8 @@ class Tape(Releases):
         noise, sampling, coins = (
             np.random.Generator(np.random.PCG64DXSM(child)) for child in np.random.SeedSequence(seed).spawn(3)
         )
-        self.seed, self._weakness, self.row, self.n, self.keyed = seed, weakness, row, n, keyed
-        drawn = [stream(key, "noise") for key in self.keys] if keyed else [noise] * k
-        self.noise = [self.weakened(each) for each in drawn] if keyed else [self.weakened(noise)] * k
+        self.seed, self.row, self.n, self.keyed = seed, row, n, keyed
+        self.noise = [stream(key, "noise") for key in self.keys] if keyed else [noise] * k
         self.sampling, self.coins = [sampling] * k, [coins] * k
         self.public = public
         if len(public):
@@ -154,10 +127,6 @@ class Tape(Releases):
         self._sample: list[Array] = []
         self.drawn: dict[int | None, list[list[Array]]] = {}  # every sample, per replicate that advances alone
         self._rounds: dict[Hashable, list[tuple[np.ndarray, np.ndarray]]] = {}  # values and what was released of each
-
-    def weakened(self, noise: np.random.Generator) -> np.random.Generator:
-        """`noise` times the factor of this tape."""
-        return cast(np.random.Generator, Weakened(noise, self._weakness))
 
     def sample(self, rule: Any, least: Any) -> Any:
         self._sample = super().sample(self.rule or rule, least)
@@ -271,24 +240,18 @@ class ReplayedTape(Tape):
 class Recorder(Mechanisms):
     """Mechanisms for k replicates, with the `tape` of what was released.
 
-    declared: the relation of the sensitivities handed over, by default the budget's. weakness and all else: of `Tape`.
+    declared: the relation of the sensitivities handed over, by default the budget's. All else: of `Tape`.
     """
 
     releases: Tape
 
-    def __init__(
-        self, k: int, budget: Any, seed: Any, *, declared: Relation | None = None, weakness: float = 1.0, **tape: Any
-    ) -> None:
+    def __init__(self, k: int, budget: Any, seed: Any, *, declared: Relation | None = None, **tape: Any) -> None:
         factor = 2.0 if declared not in (None, budget.relation) else 1.0
-        super().__init__(
-            [], budget, declared=declared, releases=Tape(k, seed, weakness=weakness, factor=factor, **tape)
-        )
+        super().__init__([], budget, declared=declared, releases=Tape(k, seed, factor=factor, **tape))
 
     def inner(self, keys: Sequence[str], budget: Budget, declared: Relation) -> Mechanisms:
-        """Not on the tape: what these release is known to nobody; its noise is as weak as the rest."""
-        made = Mechanisms(keys, budget, declared=declared)
-        made.releases.noise = [self.releases.weakened(each) for each in made.releases.noise]
-        return made
+        """Not on the tape: what these release is known to nobody."""
+        return Mechanisms(keys, budget, declared=declared, planted=self.releases.planted)
 
     @property
     def tape(self) -> dict[int | None, list[RecordedRelease]]:

@@ -74,9 +74,9 @@ def paper_terms(algorithm: Algorithm, case: AuditCase) -> AuditTerms:
 class Setup:
     """What all runs of an algorithm on one case share.
 
-    relation, accounting: of the runs, by default what estimators and `auto` run the algorithm under. weakness: what all
-    noise is multiplied by. public: seeds of the public randomness (`Tape`) of replicates 0, 1, …, over and over; ()
-    draws it in every run. pair: the data sets to distinguish.
+    relation, accounting: of the runs, by default what estimators and `auto` run the algorithm under. public: seeds of
+    the public randomness (`Tape`) of replicates 0, 1, …, over and over; () draws it in every run. pair: the data sets
+    to distinguish.
     """
 
     public: Sequence[int] = ()
@@ -87,10 +87,9 @@ class Setup:
         case: AuditCase,
         fixed: Mapping[str, Any],
         epsilon: float,
-        weakness: float = 1.0,
         terms: AuditTerms | None = None,
     ) -> None:
-        self.algorithm, self.case, self.fixed, self.epsilon, self.weakness = algorithm, case, fixed, epsilon, weakness
+        self.algorithm, self.case, self.fixed, self.epsilon = algorithm, case, fixed, epsilon
         self.terms = terms = terms or default_terms(algorithm)
         self.budget = budget_of(algorithm, case.n, epsilon, terms.delta, terms.relation, terms.accounting)
         steps = {"T": STEPS} if "T" in algorithm.Settings.__struct_fields__ else {}
@@ -157,7 +156,7 @@ class Setup:
         if isinstance(background, tuple):
             background = tuple(np.resize(background, d).tolist())
         case = replace(self.case, n=n, d=d, settings=settings, background=background)
-        return Setup(self.algorithm, case, self.fixed, self.epsilon, self.weakness, self.terms)
+        return Setup(self.algorithm, case, self.fixed, self.epsilon, self.terms)
 
     def sound(self, run: Recorder) -> None:
         """Leak where the ledger is beyond the budget or noise is not what the ledger says."""
@@ -165,7 +164,7 @@ class Setup:
         for i in {one: i for i, one in enumerate(ledger)}.values():
             if error := guarantee(run.ledger, i, self.budget, self.algorithm.labels).error:
                 raise Leak(error)
-        if self.weakness == 1 and (fault := noise.fault(run)):
+        if fault := noise.fault(run):
             raise Leak(fault)
 
     def on(self, pair: Neighbours) -> Setup:
@@ -182,7 +181,6 @@ class Setup:
             self.budget,
             seed,
             declared=self.algorithm.declared(self.relation),
-            weakness=self.weakness,
             public=public,
             row=row,
             n=self.pair.first.n,

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 import dpbench
-from dpbench.cli.options import ALGORITHMS, EPS, SEED, flag, option, typed
+from dpbench.cli.options import ALGORITHMS, EPS, SEED, flag, option
 from dpbench.cli.output import number, print_table
-from dpbench.errors import UserError
 
 if TYPE_CHECKING:
     from dpbench.auditing.claims import AuditVerdict
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
 @option(
     "--algo",
     "algorithm",
+    required=True,
     metavar="NAME",
     shell_complete=ALGORITHMS,
     help="Algorithm, alias, path/to/file.py:Class, or all (every private one).",
@@ -33,20 +33,16 @@ if TYPE_CHECKING:
 )
 @SEED
 @option("--loss", default="", metavar="NAME", help="Audit on this loss; one of an installed package, too.")
-@flag("--one-run", help="One run with 1,000 canaries: quick, but a loose bound.")
 @flag("--in-process", help="Run a method of your own beside the rows, as trusted code, and look for leaks.")
 @flag("--thorough", help="Inspect at all 27 sizes up to 500 rows, 100 columns and 100 steps, not at nine of them.")
-@flag("--mechanisms", help="Audit each kind of release on its own, also with its noise halved.")
 def audit(
-    algorithm: str | None,
+    algorithm: str,
     epsilon: tuple[float, ...],
     runs: int | None,
     seed: int,
     loss: str,
-    one_run: bool,
     in_process: bool,
     thorough: bool,
-    mechanisms: bool,
 ) -> int:
     """Compute empirical lower bounds on an algorithm's ε.
 
@@ -62,20 +58,13 @@ def audit(
     instead: its privacy is the server's, by construction. The check shows whether it can be served, within its ε, and
     whether a second run on the same replies does the same.
     """
-    if (algorithm is None) == (not mechanisms):
-        raise UserError("give either --algo NAME or --mechanisms")
-    if mechanisms:
-        if clash := typed("one_run", "epsilon", "loss", "thorough"):
-            raise UserError(f"{clash[0]} goes with --algo")
-        return _mechanisms(runs, seed)
-    assert algorithm is not None
     audits = dpbench.audit(
-        algorithm, epsilon, runs=runs, seed=seed, one_run=one_run, loss=loss, in_process=in_process, thorough=thorough
+        algorithm, epsilon, runs=runs, seed=seed, loss=loss, in_process=in_process, thorough=thorough
     )
-    return _algorithms(audits, one_run)
+    return _algorithms(audits)
 
 
-def _algorithms(audits: list[Audit], one_run: bool) -> int:
+def _algorithms(audits: list[Audit]) -> int:
     # What failed and what was too weak to tell is repeated below the table, which may have a hundred lines.
     failed: list[str] = []
     weak: list[str] = []
@@ -90,7 +79,7 @@ def _algorithms(audits: list[Audit], one_run: bool) -> int:
             rows.append([*which, done.defect, "", "", "", "", "", "", "FAIL"])
         for size, told in done.served.items():
             rows.append([*which, f"served: {size}", "1", "", "", "", "", "", told])
-        if done.pair and not one_run:
+        if done.pair:
             pairs.append(f"{' at ε = '.join(which)}: neighbours that were searched: {done.pair}")
         if done.least:
             weak.append(f"{' at ε = '.join(which)}: {done.runs} runs cannot reach the claim; --runs {done.least} could")
@@ -120,30 +109,3 @@ def _algorithms(audits: list[Audit], one_run: bool) -> int:
 def _verdict(unit: str, verdict: AuditVerdict) -> list[str]:
     word = "pass" if verdict.passed else "FAIL"
     return [unit, number(verdict.bound), number(verdict.claim), number(verdict.bound / verdict.claim), word]
-
-
-def _mechanisms(runs: int | None, seed: int) -> int:
-    rows = dpbench.audit_releases(runs=runs, seed=seed)
-    cells = [
-        [
-            row.release,
-            number(row.moved),
-            *_verdict(row.unit, row.correct)[:-1],
-            *(
-                text
-                for each in (row.halved, row.mistaken)
-                for text in ((number(each.bound), number(each.claim)) if each else ("", ""))
-            ),
-            row.defect or ("pass" if row.sound else "FAIL"),
-        ]
-        for row in rows
-    ]
-    weakened = ["noise halved", "claim", "sample doubled", "claim"]
-    header = ["release", "moves", "", "bound", "claim", "share", *weakened, "verdict"]
-    print_table(header, cells, right={1, 3, 4, 5, 6, 7, 8, 9})
-    wrong = [row.release for row in rows if not row.sound]
-    click.echo()
-    click.echo(
-        f"FAIL: {', '.join(wrong)}" if wrong else "pass: every bound is at most its claim, every weakened one above it"
-    )
-    return 1 if wrong else 0

@@ -51,12 +51,6 @@ def test_a_pass_is_said_to_be_no_proof(call):
     assert "a pass proves nothing" in out
 
 
-def test_one_run_of_a_method_by_its_name(call):
-    code, out, _ = call("--algo", "dp-gd", "--one-run", "--eps", 1)
-    assert code == 0
-    assert "one run" in out
-
-
 def test_too_few_runs_for_the_claim_say_how_many_could(call):
     code, out, _ = call("--algo", "dp-nag", "--eps", 4, "--runs", 100)
     assert code == 0
@@ -83,18 +77,12 @@ def test_a_plugin_with_too_little_noise_fails_with_exit_code_1(call, tmp_path):
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        ((), "either --algo NAME or --mechanisms"),
-        (("--algo", "dp-gd", "--mechanisms"), "either --algo NAME or --mechanisms"),
-        (("--mechanisms", "--eps", "1"), "--eps goes with --algo"),
+        ((), "needs --algo"),
         (("--algo", "dp-gdd"), "did you mean dp-gd?"),
         (("--algo", "damped-newton"), "not private"),
         (("--algo", "dp-gd", "--eps", "0"), "--eps must be a positive"),
         (("--algo", "dp-gd", "--runs", "3"), "runs must be at least 40"),
-        (("--mechanisms", "--runs", "3"), "runs must be at least"),
-        (("--mechanisms", "--one-run"), "--one-run goes with --algo"),
-        (("--algo", "dp-gd", "--one-run", "--runs", "50"), "--one-run: takes one algorithm, and no number of runs"),
-        (("--algo", "all", "--one-run"), "--one-run: takes one algorithm"),
-        (("--algo", "damped-newton", "--one-run"), "not private"),
+        (("--algo", "all", "--loss", "logistic"), "--loss: goes with one algorithm"),
         (("--algo", "dp-gd", "--seed", "-1"), "seed must be at least 0"),
     ],
 )

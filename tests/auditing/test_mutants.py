@@ -2,9 +2,9 @@
 
 import pytest
 
-from dpbench.auditing import releases
 from dpbench.auditing.runs import audit
 from dpbench.errors import PrivacyError
+from tests.auditing import releases
 from tests.auditing.mutants import MUTANTS, mutate
 from tests.auditing.test_releases import RUNS
 

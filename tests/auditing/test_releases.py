@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpbench.auditing import releases
+from tests.auditing import releases
 
 RUNS = 8000
 

@@ -128,7 +128,7 @@ def test_public_randomness_is_fixed_where_it_tells_most():
     """Half as far in the median where every run draws its own; the noise is drawn in every run."""
     method = algorithms.get("o2nc-tree")
     (case,) = method.canaries
-    setup = Setup(method, case, {}, 4.0, 1.0)
+    setup = Setup(method, case, {}, 4.0)
     found = with_best_coins(setup, 0)
     fixed, drawn = (moved_in_each(*one.compared(one.pair, 1, 200)) for one in (found, setup))
     assert np.median(fixed) > 0.95
@@ -138,7 +138,7 @@ def test_public_randomness_is_fixed_where_it_tells_most():
     first, *others = run.single_pass(64, "oracle").take(64)
     assert all((first == other).all() for other in others)
     assert len(set(run.gaussian(np.zeros(3), sensitivity=1.0, rho=1.0, label="oracle"))) == 3
-    plain = Setup(method, method.audit_case, {}, 4.0, 1.0)
+    plain = Setup(method, method.audit_case, {}, 4.0)
     assert with_best_coins(plain, 0) is plain
 
 

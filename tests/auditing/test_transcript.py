@@ -16,7 +16,9 @@ K = 4000
 
 
 def recorder(k=K, factor=1.0):
-    return Recorder(k, BUDGET, 0, weakness=factor)
+    made = Recorder(k, BUDGET, 0)
+    made.releases.planted = factor
+    return made
 
 
 def test_noise_is_that_of_the_mechanisms_unless_weakened():

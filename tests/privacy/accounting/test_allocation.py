@@ -18,6 +18,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Allocated, CountedRelease, Gaussian, Poisson, Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
+from tests.auditing.releases import weakened
 
 BUDGET = Budget(1.0, 1e-6, Relation.ADD_REMOVE, "tight")
 
@@ -164,8 +165,7 @@ def test_wrong_use_is_refused_in_a_line():
 @pytest.mark.thorough
 def test_the_audit_of_a_run_passes_and_notices_half_of_the_noise():
     case = AuditCase({"T": 4, "rate": 0.25, "batches": "allocated"}, accounting="tight")
-    sound, halved = (
-        runs.audit("dp-sgd", 1.0, case=case, papers=True, runs=4000, factor=factor) for factor in (1.0, 0.5)
-    )
+    sound = runs.audit("dp-sgd", 1.0, case=case, papers=True, runs=4000)
     assert sound.passed, sound
-    assert not halved.passed
+    with weakened(0.5):
+        assert not runs.audit("dp-sgd", 1.0, case=case, papers=True, runs=4000).passed
