@@ -11,6 +11,8 @@
     @PAPER.erratum("scale")                  # words.md: "## erratum scale: …", Ran, Misses, Bounds
     def scale(): ...                         # its cases
 
+    EXPERIMENT = PAPER.experiment()          # words.md: title, citation, short and about of "phrases"
+
 A section's first paragraph is the caption, or a claim's text; one that begins with a word of `PARTS` and a colon is
 that part, and "As: OTHER" stands for the parts of another section. A {name} in them is a value that the function
 gives, or a phrase: a paragraph "name: text" of the section "phrases". A brace that begins no name is doubled, as in
@@ -21,9 +23,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
+from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
 
 import pandas as pd
@@ -33,6 +37,7 @@ from dpbench.run import outcomes
 from dpbench.study import declare
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Artefact, Claim, Erratum, Why
+from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
 from dpbench.study.panels import Panels, band
 from dpbench.study.statistics import Mean, excess, plus_minus
@@ -42,6 +47,7 @@ from dpbench.study.verdicts import HONEST, Runs, Switch, Switches
 
 PARTS = ("As", "Method", "Finding", "Place", "Shows", "Numbers", "Case", "Why", "Ran", "Misses", "Bounds")
 Key: TypeAlias = Mapping[str, Any]
+WithWords: TypeAlias = tuple[Any, dict[str, Any]]  # an artefact, or whether a claim holds, and the values of its words
 
 
 class Words(NamedTuple):
@@ -95,16 +101,35 @@ class Paper:
 
     Args:
         package: the dotted name of the paper's package, which has the words.md.
-        switches: the differences to the published runs that its cells name; `rows` tells which are on.
+
+    Attributes:
+        phrases: name → text, of the section "phrases"; title, citation, short and about are of the paper as a whole.
+        switches: the differences to the published runs that its cells name, of "table switches"; `rows` tells which
+            are on.
 
     ValueError where a declaration has no section.
     """
 
-    def __init__(self, package: str, switches: Iterable[Switch] = ()) -> None:
+    def __init__(self, package: str) -> None:
+        self.package = package
         self._words = read_words((resources.files(package) / "words.md").read_text(encoding="utf-8"))
         self.phrases = dict(self._words.pop("phrases", Words("", {})).parts)
-        self.switches = tuple(switches)
         self.unused = set(self._words)  # sections that nothing has asked for
+        listed = self.table("switches", self.phrases) if "table switches" in self._words else []
+        self.switches = tuple(
+            Switch(one["switch"], (one["setting"], {"true": True}.get(one["value"], one["value"])), one["source"],
+                   keeps_epsilon=one["keeps ε"] == "yes")
+            for one in listed
+        )  # fmt: skip
+
+    def experiment(self, *modules: ModuleType, **declared: Any) -> Experiment:
+        """What the modules (by default the package itself) declare, as the experiment that has the package's name.
+
+        declared: the other fields of `Experiment`, as `cells`.
+        """
+        told: dict[str, Any] = {name: self.phrases.get(name, "") for name in ("title", "citation", "short", "about")}
+        return Experiment(self.package.rpartition(".")[2], package=self.package, switches=self.switches,
+                          modules=modules or (sys.modules[self.package],), **told, **declared)  # fmt: skip
 
     def words(self, section: str) -> Words:
         """The section of this name; "As: OTHER" takes all but the title from another section."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
+from dpbench.files import read_toml
 
 
 class Look(NamedTuple):
@@ -33,98 +35,14 @@ class Look(NamedTuple):
         return self.label if self.private else f"{self.label} (not private)"
 
 
-# Okabe and Ito's colour-blind safe palette; families share a hue, markers tell their members apart.
-BLACK, GREY, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = (
-    "#000000", "#777777", "#E69F00", "#56B4E9", "#009E73", "#D4B800", "#0072B2", "#D55E00", "#CC79A7",
-)  # fmt: skip
-
+_LOOKS = read_toml(Path(__file__).with_name("looks.toml"))
+PALETTE: dict[str, str] = _LOOKS["palette"]
+BLACK, GREY, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = PALETTE.values()
 # Colour and marker, and what legends say where that is not the method's title.
-LOOKS: dict[str, tuple[str, str] | tuple[str, str, str]] = {
-    "dp-gd": (BLACK, "o"),
-    "dp-newton-hess-clip": (RED, "s", "DP-Newton, hess clip"),
-    "dp-newton-hess-add": (ORANGE, "D", "DP-Newton, hess add"),
-    "dp-newton-qu-clip": (BLUE, "^", "DP-Newton, qu clip"),
-    "dp-newton-qu-add": (SKY, "v", "DP-Newton, qu add"),
-    "dp-newton-minibatch-hess-clip": (RED, "P", "DP-Newton minibatch, hess clip"),
-    "dp-newton-minibatch-hess-add": (ORANGE, "X", "DP-Newton minibatch, hess add"),
-    "dp-newton-minibatch-qu-clip": (BLUE, "<", "DP-Newton minibatch, qu clip"),
-    "dp-newton-minibatch-qu-add": (SKY, ">", "DP-Newton minibatch, qu add"),
-    "dp-newton-general": (PINK, "d"),
-    "dp-gd-oracle": (GREY, "h"),
-    "dp-sgd": (GREEN, "p"),
-    "damped-newton": (PINK, "*", "damped Newton"),
-    "adassp": (PINK, "p"),
-    "objpert": (RED, "*"),
-    "output-perturbation": (GREY, "X"),
-    "dp-chebyshev": (SKY, "*"),
-    "dp-frank-wolfe": (BLACK, "X"),
-    "dp-adam": (PINK, "P"),
-    "tukey-em": (YELLOW, "*"),
-    "bolt-on": (GREY, "D"),
-    "dp-gd-quantile": (GREEN, "X"),
-    "phased-erm": (PINK, "X"),
-    "objpert-pure": (ORANGE, "*"),
-    "boosted-ssp": (BLUE, "*"),
-    "dp-gd-average": (GREEN, "*"),
-    "dp-gd-last": (GREY, "^"),
-    "dp-mf": (SKY, "s"),
-    "aop": (YELLOW, "H", "AOP (replace-one)"),
-    "cubic-newton": (GREEN, "8", "cubic Newton"),
-    "dp-accelerated-nesterov": (BLUE, "X"),
-    "dp-gd-laplace": (BLACK, "D"),
-    "dp-hb": (GREEN, "s"),
-    "dp-nag": (SKY, "^"),
-    "dp-masg": (ORANGE, "s"),
-    "dp-nag-opt": (BLUE, "v"),
-    "dp-masg-opt": (RED, "D"),
-    "dp-gcd": (RED, "o"),
-    "dp-gcd-gs-s": (ORANGE, "^", "DP-GCD, GS-s"),
-    "dp-gcd-gs-q": (PINK, "v", "DP-GCD, GS-q"),
-    "dp-gcd-published": (GREY, "P", "DP-GCD, published selection"),
-    "dp-cd": (BLUE, "p"),
-    "dp-sgd-1": (GREEN, "^"),
-    "o2nc": (BLACK, "P", "O2NC, no noise"),
-    "o2nc-tree": (BLUE, "s"),
-    "o2nc-naive": (RED, "^"),
-    "opt": (BLUE, "o"),
-    "opt-b": (BLUE, "D"),
-    "opt-ls": (SKY, "X"),
-    "2opt": (RED, "p"),
-    "2opt-b": (RED, "v"),
-    "2opt-ls": (ORANGE, "P"),
-    "dp-tr": (GREEN, "h"),
-    "dp-tr-b": (GREEN, "d"),
-    "dp-gd-2ns": (GREY, "s"),
-    "probe-estimator": (GREY, "x"),
-    "probe-optimum": (GREY, "*"),
-    "probe-noise": (GREY, "+"),
-    "probe-sphere": (GREY, "o"),
-    "probe-kinks": (GREY, "H"),
-}
+LOOKS: dict[str, list[str]] = {name: [PALETTE[colour], *rest] for name, (colour, *rest) in _LOOKS["looks"].items()}
 
 PLAIN = (1.1e-5, 2e5)  # logarithmic axes within it have plain numbers
 PROBLEM_TITLES = {"fmnist": "Fashion-MNIST"}
-
-RC: dict[Any, Any] = {
-    "figure.dpi": 200,  # as saved: a figure is laid out once, by the widths of its texts at this resolution
-    "savefig.dpi": 200,
-    "font.size": 9,
-    "font.family": "DejaVu Sans",
-    "axes.titlesize": 9.5,
-    "axes.labelsize": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-    "lines.linewidth": 1.5,
-    "lines.markersize": 4.5,
-    "pdf.fonttype": 42,
-    "svg.hashsalt": "dpbench",
-    "svg.fonttype": "none",
-}
 
 
 @functools.cache
@@ -154,7 +72,8 @@ def figure_style() -> Iterator[Any]:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    with plt.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **RC}):
+    style = matplotlib.rc_params_from_file(Path(__file__).with_name("report.mplstyle"), use_default_template=False)
+    with plt.rc_context({**matplotlib.rcParamsDefault, "backend": "agg", **style}):
         yield plt
     plt.close("all")
 

@@ -9,7 +9,7 @@ import pytest
 from dpbench import algorithms, experiments
 from dpbench.experiments.nonconvex import cells, tables
 from dpbench.experiments.nonconvex import rows as paper_rows
-from dpbench.experiments.nonconvex.rows import EPSILONS, METHODS, SWITCHES, TARGETS, published
+from dpbench.experiments.nonconvex.rows import EPSILONS, METHODS, PAPER, TARGETS, published
 from dpbench.run.store import Store
 from dpbench.study import verdicts
 from dpbench.study.context import Context, select
@@ -239,13 +239,13 @@ def test_another_end_is_not_exact(experiment, tmp_path, paper):
 
 
 def test_a_switch_is_one_setting_with_its_source():
-    assert len(SWITCHES) == 9
-    assert len({one.setting[0] for one in SWITCHES}) == 9
+    assert len(PAPER.switches) == 9
+    assert len({one.setting[0] for one in PAPER.switches}) == 9
     for method in METHODS:
         for problem in ("ijcnn-logistic", "ijcnn-sigmoid"):
             names = published(problem, method)
             fields = algorithms.get(method).Settings.__struct_fields__
-            assert all(one.setting[0] in fields for one in SWITCHES if one.name in names)
+            assert all(one.setting[0] in fields for one in PAPER.switches if one.name in names)
             assert ("published stream" in names) is (problem == "ijcnn-logistic")
 
 

@@ -55,6 +55,13 @@ Bounds: Closed form.
 | Fig. 1 | {n} lines |
 | Fig. 2 | a \\| b |
 """
+SWITCHES = """
+## table switches
+| switch | setting | value | keeps ε | source |
+|---|---|---|---|---|
+| noise | scale | published | no | the code |
+| weights | w | true | yes | the code |
+"""
 CONTEXT = SimpleNamespace(
     gap=lambda name, what: f"{what}: dpbench run {name}", why_missing=lambda name, problem: "no rows",
     command=lambda name: f"dpbench run {name}",
@@ -65,12 +72,12 @@ CONTEXT = SimpleNamespace(
 def package(tmp_path, monkeypatch):
     """A function: the text of a words.md → a paper made of it."""
 
-    def make(text=WORDS, switches=()):
+    def make(text=WORDS):
         folder = tmp_path / f"made_up_{len(list(tmp_path.iterdir()))}"
         folder.mkdir()
         (folder / "__init__.py").write_text("")
         (folder / "words.md").write_text(text, encoding="utf-8")
-        return Paper(folder.name, switches)
+        return Paper(folder.name)
 
     monkeypatch.syspath_prepend(str(tmp_path))
     yield make
@@ -154,14 +161,17 @@ def rows(**columns):
 
 
 def test_rows_have_settings_excess_and_the_switches_that_are_on(package):
-    switches = Switch("noise", ("scale", "published"), "code"), Switch("weights", ("w", 2), "code")
-    made = package(switches=switches)
-    texts = ["{}", '{"scale": "published"}', '{"scale": "published", "w": 2}', '{"scale": "ours", "w": 2}', "{}"]
+    made = package(WORDS + SWITCHES)
+    assert made.switches == (
+        Switch("noise", ("scale", "published"), "the code"),
+        Switch("weights", ("w", True), "the code", keeps_epsilon=True),
+    )
+    texts = ["{}", '{"scale": "published"}', '{"scale": "published", "w": true}', '{"scale": "ours", "w": true}', "{}"]
     given = rows(settings=texts, excess=[1.0, 2.0, 3.0, 4.0, 5.0], status=["done"] * 3 + ["diverged", "refused"])
     found = made.rows(SimpleNamespace(rows=lambda name: given), "losses", w="weight")
     assert found["on"].tolist() == ["", "noise", "noise + weights", "weights"]
     assert found["excess"].tolist() == [1.0, 2.0, 3.0, math.inf]
-    assert found["weight"].tolist()[2:] == [2.0, 2.0]
+    assert found["weight"].tolist()[2:] == [True, True]
     assert by_switches(found, final_error="excess") == {
         frozenset(): {"final error": [1.0]}, frozenset({"noise"}): {"final error": [2.0]},
         frozenset({"noise", "weights"}): {"final error": [3.0]}, frozenset({"weights"}): {"final error": [math.inf]},
@@ -258,3 +268,13 @@ def test_a_section_takes_the_parts_of_another_and_keeps_its_title(tmp_path, monk
     assert (shared.words("b").title, shared.words("b").parts) == ("Fig. 2", shared.words("a").parts)
     with pytest.raises(ValueError, match="no section 'nobody'"):
         shared.words("c")
+
+
+def test_an_experiment_is_what_the_package_declares_under_its_own_name(package):
+    words = "## phrases\ntitle: A title\n\ncitation: A and B, 2026\n"
+    made = package(words + SWITCHES)
+    one = made.experiment(cells=tuple)
+    assert (one.name, one.package, one.modules) == (made.package, made.package, (sys.modules[made.package],))
+    assert (one.title, one.citation, one.short, one.about, one.cells) == ("A title", "A and B, 2026", "", "", tuple)
+    assert one.switches == made.switches
+    assert made.experiment(paper).modules == (paper,)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,15 +17,15 @@ from dpbench.privacy.accounting.pure import amplified, base_epsilon
 from dpbench.study import printed, tuning
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
-from dpbench.study.experiment import PLANTED, Experiment
+from dpbench.study.experiment import PLANTED
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels
-from dpbench.study.paper import End, Ends, Paper, Stroke, by_factor, by_switches, drawn_lines
+from dpbench.study.paper import End, Ends, Paper, Stroke, WithWords, by_factor, by_switches, drawn_lines
 from dpbench.study.printed import FIXED, Number
 from dpbench.study.statistics import listed, means, mostly_lowest, span
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, look
 from dpbench.study.verdict import PROVEN
-from dpbench.study.verdicts import Cell, Place, Switch
+from dpbench.study.verdicts import Cell, Place
 
 GD, HB, NAG, MASG, NAG_OPT, MASG_OPT = ALGORITHMS = (
     "dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt",
@@ -35,16 +34,8 @@ PLAIN = {NAG_OPT: NAG, MASG_OPT: MASG}
 N, TS, CS = 100_000, (100, 200, 500, 1000), (0.1, 1.0)
 BATCHES = FULL, SMALL = "m = n", "m = 1,000"
 ABOUT_EQUAL = 1.5  # ratio of two errors that a reader of log-scale curves calls about equal
-SWITCHES = (
-    Switch("noise", ("noise_scale", AS_PUBLISHED),
-           "laprnd.m draws Laplace noise of standard deviation b_t, where the text's b_t is the scale"),
-    Switch("weights", ("weights", AS_PUBLISHED),
-           "opt_noise_dist_NAG.m has 2^{s_T'} E₀ and α/2 (1 + αL); (4.6) and (4.8) have 2^{s_T' - 1} E₀ and α (1 + αL)",
-           keeps_epsilon=True),
-)  # fmt: skip
-PAPER = Paper(__name__, SWITCHES)
+PAPER = Paper(__name__)
 CELL = ["algorithm", "m", "c"]
-WithWords = tuple[Any, dict[str, Any]]
 
 
 def rows_of(context: Context, artefact: str) -> pd.DataFrame:
@@ -441,15 +432,7 @@ def laplace_as_deviation() -> Iterator[Case]:
         yield Case(f"m = {m:,}, T = {T:,}" if m < N else "m = n = 100,000, any T", 1.0, has, has)
 
 
-EXPERIMENT = Experiment(
-    name="accelerated",
-    title="Differentially private accelerated optimisation algorithms",
-    citation="Kuru, Birbil, Gürbüzbalaban, Yıldırım, SIAM J. Optim. 2022",
-    package=__name__,
-    modules=(sys.modules[__name__],),
+EXPERIMENT = PAPER.experiment(
     cells=cells,
-    switches=SWITCHES,
-    short="Accelerated methods",
-    about=PAPER.phrases["about"],
     alone=PROVEN,  # what was published has b/√2
 )

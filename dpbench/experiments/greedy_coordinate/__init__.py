@@ -2,18 +2,12 @@
 coordinate descent", AISTATS 2023."""
 
 from dpbench.experiments.greedy_coordinate import claims, figures, published, tables
-from dpbench.experiments.greedy_coordinate.rows import PAPER, SWITCHES
-from dpbench.study.experiment import Experiment
+from dpbench.experiments.greedy_coordinate.rows import PAPER
 
-EXPERIMENT = Experiment(
-    name="greedy_coordinate",
-    title="High-dimensional private empirical risk minimisation by greedy coordinate descent",
-    citation="Mangold, Bellet, Salmon, Tommasi, AISTATS 2023",
-    package=__name__,
-    modules=(figures, tables, claims),
+EXPERIMENT = PAPER.experiment(
+    figures,
+    tables,
+    claims,
     order=("fig1", "fig2", "fig3", "fig4", "table1", "table2", "table3", "table4"),
     cells=published.cells,
-    switches=SWITCHES,
-    short="Greedy coordinate descent",
-    about=PAPER.phrases["about"],
 )

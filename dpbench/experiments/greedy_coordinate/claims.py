@@ -30,13 +30,12 @@ from dpbench.privacy.verify import spent
 from dpbench.study import laws
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
-from dpbench.study.paper import End, Ends
+from dpbench.study.paper import End, Ends, WithWords
 from dpbench.study.verdict import HELD, NOT_HELD, OPEN, NotEnough
 
 CLOSE = laws.ERRORS  # standard errors of the difference up to which two means do not differ
 PROGRESS = 0.05  # share of the start's error that a method must take off to have made progress
 PAR = 2.0  # "on a par": the largest error is at most this many times the smallest
-WithWords = tuple[str, dict[str, Any]]  # the verdict's word, and the values of its words
 
 
 class TunedEnds:

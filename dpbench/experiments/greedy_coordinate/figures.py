@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
@@ -33,6 +33,7 @@ from dpbench.experiments.greedy_coordinate.rows import (
 )
 from dpbench.study.context import Context, select
 from dpbench.study.panels import Panels, band
+from dpbench.study.paper import WithWords
 from dpbench.study.statistics import mostly_lowest, span
 from dpbench.study.style import BLACK, GREY, PINK, Look
 
@@ -44,7 +45,6 @@ FLOOR = 1e-6  # the lowest relative error drawn
 NEAR = 0.03  # of the longest run, and of the error of the start: who ends as near has not left it
 TIMED = (CD, SGD, COVERED, GCD, TIGHT)
 RULES = tuple(rule for case in CASES for rule in case.rules)
-WithWords = tuple[Any, dict[str, Any]]
 
 
 @PAPER.artefact("fig2")

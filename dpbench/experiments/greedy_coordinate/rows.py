@@ -16,9 +16,8 @@ from dpbench.study.experiment import PLANTED
 from dpbench.study.paper import End, Ends, Paper
 from dpbench.study.plan import plan
 from dpbench.study.statistics import excess, means
-from dpbench.study.style import BLUE, GREEN, GREY, ORANGE, PINK, RED, SKY, YELLOW, Look
+from dpbench.study.style import PALETTE, Look
 from dpbench.study.tuning import expand_settings
-from dpbench.study.verdicts import Switch
 
 # Methods as the rows read from here on call them: algorithm, variant and accounting in one name.
 GCD, TIGHT, PUBLISHED = "dp-gcd", "dp-gcd-tight", "dp-gcd-published"  # GS-r: eq. (2), tight, half the selection noise
@@ -26,20 +25,6 @@ CD = "dp-cd"
 SGD, DOUBLED, COVERED = "dp-sgd-1", "dp-sgd-1-2zc", "dp-sgd-1-rdp"  # the paper's, as σ = zC or 2zC; with a proof
 ROOT = "dp-sgd-1-sqrt2zc"  # σ = √2·zC, a fit
 METHODS = (CD, SGD, DOUBLED, COVERED, PUBLISHED, GCD, TIGHT)
-LOOKS = {
-    CD: Look("DP-CD", BLUE, "p"),
-    SGD: Look("DP-SGD, σ = zC †", GREEN, "v", private=False),
-    ROOT: Look("DP-SGD, σ = √2·zC †", YELLOW, "1", private=False),
-    DOUBLED: Look("DP-SGD, σ = 2zC †", SKY, "d", private=False),
-    COVERED: Look("DP-SGD, rdp", GREEN, "^"),
-    PUBLISHED: Look("DP-GCD, published selection †", GREY, "P", private=False),
-    GCD: Look("DP-GCD, eq. (2)", RED, "o"),
-    TIGHT: Look("DP-GCD, tight", ORANGE, "s"),
-    "dp-gcd-gs-s-published": Look("DP-GCD, GS-s, published selection †", PINK, "<", private=False),
-    "dp-gcd-gs-q-published": Look("DP-GCD, GS-q, published selection †", YELLOW, ">", private=False),
-    "dp-gcd-gs-s-tight": Look("DP-GCD, GS-s, tight", PINK, "<"),
-    "dp-gcd-gs-q-tight": Look("DP-GCD, GS-q, tight", YELLOW, ">"),
-}
 
 
 class ClaimSetting(NamedTuple):
@@ -65,27 +50,17 @@ CASES = tuple(
         ("at a proven ε = 1", "tight", (GCD, TIGHT), {"": (CD, COVERED)}),
     )
 )
-TITLES = {
-    "log1": "log1 (logistic + L2)",
-    "log2": "log2 (logistic + L2)",
-    "mtp": "mtp (squared + L2)",
-    "mtp-qsar": "mtp-qsar (squared + L2)",
-    "madelon": "madelon (logistic + L2)",
-    "square": "square (squared + L1)",
-    "california": "california (squared + L1)",
-    "dorothea": "dorothea (logistic + L1)",
-    "madelon-l1": "madelon (logistic + L1)",
-}
 PROBLEMS = ("log1", "log2", "mtp", "madelon", "square", "california", "dorothea", "madelon-l1")  # Fig. 1 (a) to (h)
 L1 = ("square", "california", "dorothea", "madelon-l1")
 STAND_INS = {"mtp": "mtp-qsar"}  # a near substitute, used where the data set itself is absent
 
 SELECTION, SAMPLING = "selection noise", "sampling"
 PAPER = Paper(__package__)
-SWITCHES = (
-    Switch(SELECTION, ("selection", "published"), PAPER.phrases["selection"]),
-    Switch(SAMPLING, ("accounting", "poisson"), PAPER.phrases["sampling"]),
-)
+LOOKS = {
+    one["method"]: Look(one["label"], PALETTE[one["colour"]], one["marker"], one["private"] == "yes")
+    for one in PAPER.table("looks", {})
+}
+TITLES = {one["problem"]: one["title"] for one in PAPER.table("problems", {})}
 
 
 def problems(rows: pd.DataFrame, names: tuple[str, ...] = PROBLEMS) -> list[str]:

@@ -34,11 +34,9 @@ from dpbench.experiments.greedy_coordinate.rows import (
 from dpbench.study.context import Context
 from dpbench.study.grid import GridEntry
 from dpbench.study.output import Table, Words
-from dpbench.study.paper import End
+from dpbench.study.paper import End, WithWords
 from dpbench.study.statistics import span
 from dpbench.study.style import look
-
-WithWords = tuple[Table, dict[str, Any]]
 
 
 @PAPER.artefact("table1")

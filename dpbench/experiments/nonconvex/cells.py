@@ -10,7 +10,7 @@ import pandas as pd
 from dpbench import frames
 from dpbench.experiments.nonconvex.rows import (
     CRASHED,
-    SWITCHES,
+    PAPER,
     TARGETS,
     TERMINATED,
     LossTable,
@@ -38,7 +38,7 @@ STARTS = {"covertype12-sigmoid": (0.539, 0.022), "ijcnn-sigmoid": (0.501, 0.008)
 def judged(context: Context) -> dict[tuple[int, str, float], Judged]:
     """The verdicts of all cells but run times, by (table of losses, method, ε)."""
     timeless = {key: cell for key, cell in _cells(context) if not cell.run_time}
-    return dict(zip(timeless, judge(timeless.values(), SWITCHES), strict=True))
+    return dict(zip(timeless, judge(timeless.values(), PAPER.switches), strict=True))
 
 
 def cells(context: Context) -> Iterator[Cell]:

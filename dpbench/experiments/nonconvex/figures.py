@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -22,8 +22,8 @@ from dpbench.experiments.nonconvex.rows import (
     most_iterations,
 )
 from dpbench.study.context import Context, select
-from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, joined
+from dpbench.study.paper import WithWords
 from dpbench.study.style import BLACK, GREY, look
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 STEP = 0.27  # between the ε of a method
 TOP = 0.9  # losses beyond are written out: one method's would squash all the others
 LOG_TICKS = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
-WithWords: TypeAlias = tuple[Figure, dict[str, Any]]
 
 
 @PAPER.artefact("endings")

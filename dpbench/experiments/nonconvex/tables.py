@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 
@@ -29,11 +29,10 @@ from dpbench.experiments.nonconvex.rows import (
 from dpbench.study.context import Context, select
 from dpbench.study.declare import each
 from dpbench.study.output import Table
+from dpbench.study.paper import WithWords
 from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look
 from dpbench.study.verdicts import EXACT, MATCH, Judged
-
-WithWords: TypeAlias = tuple[Table, dict[str, Any]]
 
 
 @each(PAPER.artefact(t.artefact, section="loss", target=t) for t in TARGETS)

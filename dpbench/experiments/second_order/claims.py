@@ -15,7 +15,7 @@ from dpbench import frames
 from dpbench.algorithms import aop
 from dpbench.experiments.second_order.curves import PROBLEM, ends_of, mean_curves, traced
 from dpbench.experiments.second_order.figures import logistic_approximations
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Run, WithWords, both, run_seconds, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Run, both, run_seconds, tuned
 from dpbench.experiments.second_order.run_times import (
     CAP,
     LONGER,
@@ -32,6 +32,7 @@ from dpbench.privacy.ledger import Gaussian, LogisticPerturbation
 from dpbench.study import laws
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
+from dpbench.study.paper import WithWords
 from dpbench.study.statistics import ProblemEpsilon, listed, means
 from dpbench.study.style import problem_title
 from dpbench.study.tuning import best

@@ -8,10 +8,10 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, WithWords, processors, run_seconds, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, Run, processors, run_seconds, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.panels import Panels, curve
-from dpbench.study.paper import End, Ends
+from dpbench.study.paper import End, Ends, WithWords
 from dpbench.study.statistics import means, span
 from dpbench.study.style import BLACK, look, problem_title
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.second_order.rows import PAPER, WithWords, at_zero, tuned
+from dpbench.experiments.second_order.rows import PAPER, at_zero, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.output import Figure
 from dpbench.study.panels import Panels, curve
+from dpbench.study.paper import WithWords
 from dpbench.study.statistics import mostly_lowest, span
 from dpbench.study.style import GREY, legend_below, look, problem_title
 from dpbench.study.tuning import expand_settings

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -18,7 +18,6 @@ from dpbench.study.tuning import best
 NEWTON = "dp-newton-hess-clip"
 VARIANTS = ("dp-newton-hess-clip", "dp-newton-hess-add", "dp-newton-qu-clip", "dp-newton-qu-add")
 PAPER = Paper(__package__)
-WithWords = tuple[Any, dict[str, Any]]  # an artefact and the values of its words, or whether a claim holds and those
 
 
 def tuned(rows: pd.DataFrame) -> pd.DataFrame:

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, WithWords, both
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, both
 from dpbench.experiments.second_order.run_times import CAP, FEBRUARY, an_iteration, floored
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table
+from dpbench.study.paper import WithWords
 from dpbench.study.statistics import ProblemEpsilon
 from dpbench.study.style import look
 from dpbench.study.tuning import best

@@ -14,12 +14,13 @@ import numpy as np
 import pandas as pd
 
 from dpbench import datasets, frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, WithWords, processors, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, processors, tuned
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
 from dpbench.run.row import setting
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Record, Table, Words
+from dpbench.study.paper import WithWords
 from dpbench.study.style import problem_title
 
 FEBRUARY = "released-february"

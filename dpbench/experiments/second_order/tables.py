@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from dpbench import datasets
-from dpbench.experiments.second_order.rows import PAPER, WithWords, tuned
+from dpbench.experiments.second_order.rows import PAPER, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table, Words
+from dpbench.study.paper import WithWords
 from dpbench.study.style import look, problem_title
 from dpbench.study.tuning import expand_settings
 

@@ -8,9 +8,10 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.second_order.rows import NEWTON, PAPER, WithWords, tuned
+from dpbench.experiments.second_order.rows import NEWTON, PAPER, tuned
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table, Words
+from dpbench.study.paper import WithWords
 from dpbench.study.statistics import means, plus_minus
 from dpbench.study.style import look, problem_title
 from dpbench.study.tuning import expand_settings

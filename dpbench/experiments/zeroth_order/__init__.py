@@ -5,14 +5,5 @@ The paper is theory only and publishes no experiments: every artefact here is a 
 
 from dpbench.experiments.zeroth_order import artefacts, claims, kinks
 from dpbench.experiments.zeroth_order.rows import PAPER
-from dpbench.study.experiment import Experiment
 
-EXPERIMENT = Experiment(
-    name="zeroth_order",
-    title="Private zeroth-order nonsmooth nonconvex optimisation",
-    citation="Zhang, Tran, Cutkosky, ICLR 2024",
-    package=__name__,
-    modules=(artefacts, claims, kinks),
-    short="Zeroth-order methods",
-    about=PAPER.phrases["about"],
-)
+EXPERIMENT = PAPER.experiment(artefacts, claims, kinks)

@@ -13,7 +13,6 @@ from dpbench.experiments.zeroth_order.rows import (
     FLOORS,
     METHODS,
     PAPER,
-    WithWords,
     failed_shares,
     failures,
     noted,
@@ -23,6 +22,7 @@ from dpbench.experiments.zeroth_order.rows import (
 from dpbench.study.context import Context
 from dpbench.study.output import Record, Table, Words
 from dpbench.study.panels import Panels, curve, joined
+from dpbench.study.paper import WithWords
 from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import BLUE, GREY, ORANGE, RED, look
 

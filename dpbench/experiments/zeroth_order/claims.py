@@ -14,7 +14,6 @@ import pandas as pd
 from dpbench.experiments.zeroth_order.formulas import dimension_of, rho_of, whole_bound
 from dpbench.experiments.zeroth_order.rows import (
     PAPER,
-    WithWords,
     failures,
     mean_of,
     needed,
@@ -25,7 +24,7 @@ from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.correlated import node
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
-from dpbench.study.paper import Ends
+from dpbench.study.paper import Ends, WithWords
 from dpbench.study.verdict import NOT_TESTABLE, NotEnough
 
 CHANCE = 2.5  # ‖mean - ∇F̂‖ over its expected root mean square: an unbiased estimator hardly ever exceeds it

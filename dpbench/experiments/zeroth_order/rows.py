@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,6 @@ METHODS = {
 FLOORS = {"o2nc-tree": "o2nc", "o2nc-naive": "o2nc-two-point", "o2nc-naive-gradient": "o2nc-gradient"}
 STATIONARY = 1e-6  # a measure below it counts as 0: 46 % of 912 runs are below 1e-9, 53 % above .06
 PAPER = Paper(__package__)
-WithWords: TypeAlias = tuple[Any, dict[str, Any]]  # a figure, a table or whether a claim holds; its words' values
 
 
 def studied(context: Context, artefact: str) -> pd.DataFrame:

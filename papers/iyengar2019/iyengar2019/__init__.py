@@ -6,12 +6,10 @@ thresholds below are ours.
 """
 
 import math
-import sys
 
 import pandas as pd
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case
-from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, band
 from dpbench.study.paper import Ends, Paper
@@ -149,11 +147,4 @@ def seeds():
     yield Case("AMP and H-F AMP, at every published ε (256 outputs)", 10.0, math.inf, math.inf)
 
 
-EXPERIMENT = Experiment(
-    name="iyengar2019",
-    title="Towards practical differentially private convex optimization",
-    citation="Iyengar, Near, Song, Thakkar, Thakurta, Wang, IEEE S&P 2019",
-    package=__name__,
-    modules=(sys.modules[__name__],),
-    short="Practical private ERM",
-)
+EXPERIMENT = PAPER.experiment()

@@ -5,7 +5,6 @@ says in words is in words.md.
 """
 
 import math
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,22 +13,17 @@ from dpbench.privacy.ledger import CountedRelease, Laplace, PureDP, Relation
 from dpbench.privacy.verify import spent
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case
-from dpbench.study.experiment import Experiment
 from dpbench.study.laws import FEWEST
 from dpbench.study.output import Table
 from dpbench.study.paper import End, Ends, Paper, Stroke, by_factor, by_switches, drawn_lines
 from dpbench.study.printed import Number
 from dpbench.study.style import BLACK, BLUE, GREEN, RED
-from dpbench.study.verdicts import Cell, Place, Switch
+from dpbench.study.verdicts import Cell, Place
 
 from khanna2024.protocol import TITLES
 
 SHARED, CONSTANTS = "shared noise", "constants as released"
-SWITCHES = (
-    Switch(SHARED, ("noise", "shared"), "lin_autoproc.py, line 156: Pool(15), forked, for every setting"),
-    Switch(CONSTANTS, ("calibration", "published"), "the noise scales of optimizers/*.py"),
-)
-PAPER = Paper(__name__, SWITCHES)
+PAPER = Paper(__name__)
 ROBUST = ("htfw", "htpl", "htsl", "htso")
 TABLES = {"table2": "Table II", "table5": "Table V"}
 SETS = {"table2": "Bodyfat", "table5": "Heart"}
@@ -215,13 +209,4 @@ def cells(context: Context) -> Iterator[Cell]:
             )
 
 
-EXPERIMENT = Experiment(
-    name="khanna2024",
-    title="A review of private linear models for high-dimensional data",
-    citation="Khanna, Raff, Inkawhich, SaTML 2024",
-    package=__name__,
-    modules=(sys.modules[__name__],),
-    cells=cells,
-    switches=SWITCHES,
-    short="Review of linear models",
-)
+EXPERIMENT = PAPER.experiment(cells=cells)

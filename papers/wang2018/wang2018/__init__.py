@@ -4,7 +4,6 @@ The printed values are the authors' result file; what the package says in words 
 """
 
 import math
-import sys
 from collections.abc import Iterator
 from decimal import Decimal
 
@@ -14,7 +13,6 @@ from dpbench.privacy.ledger import ConvexPerturbation, CountedRelease, Gaussian,
 from dpbench.privacy.verify import spent
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case
-from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, band
 from dpbench.study.paper import End, Ends, Paper, by_factor, by_switches
@@ -22,16 +20,10 @@ from dpbench.study.printed import Number
 from dpbench.study.statistics import means, plus_minus
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, RED
 from dpbench.study.verdict import NotEnough
-from dpbench.study.verdicts import Cell, Place, Switch
+from dpbench.study.verdicts import Cell, Place
 
 CONSTANTS, HALF = "constants as released", "half of Xᵀy"
-PAPER = Paper(
-    __name__,
-    [
-        Switch(CONSTANTS, ("calibration", "published"), "suffstats_perturb.m, ObjPert.m, adassp.m"),
-        Switch(HALF, ("half", True), "ObjPert.m, line 45: norm(R*theta-v/2)"),
-    ],
-)
+PAPER = Paper(__name__)
 W0, BEST = "w = 0", "non-private"
 METHODS = {"ssp-2018": "SSP", "adassp": "AdaSSP", "adassp-2018": "AdaSSP", "objpert-2018": "ObjPert"}
 RELEASED = {"SSP": {CONSTANTS}, "AdaSSP": {CONSTANTS}, "ObjPert": {CONSTANTS, HALF}}
@@ -238,13 +230,4 @@ def cells(context: Context) -> Iterator[Cell]:
                 )
 
 
-EXPERIMENT = Experiment(
-    name="wang2018",
-    title="Revisiting differentially private linear regression",
-    citation="Wang, UAI 2018",
-    package=__name__,
-    modules=(sys.modules[__name__],),
-    cells=cells,
-    switches=PAPER.switches,
-    short="AdaSSP",
-)
+EXPERIMENT = PAPER.experiment(cells=cells)

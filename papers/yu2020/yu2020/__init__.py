@@ -1,11 +1,9 @@
 """Yu et al., "Gradient perturbation is underrated for differentially private convex optimization" (IJCAI 2020)."""
 
 import math
-import sys
 from collections.abc import Iterator
 
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
 from dpbench.study.paper import Ends, Paper
 from dpbench.study.printed import Number
@@ -60,12 +58,4 @@ def cells(context: Context) -> Iterator[Cell]:
         yield Cell(Place("Table 2", title, "Adult"), "table2", (number,), found, series=("Adult",))
 
 
-EXPERIMENT = Experiment(
-    name="yu2020",
-    title="Gradient perturbation is underrated for differentially private convex optimization",
-    citation="Yu, Zhang, Chen, Yin, Liu, IJCAI 2020",
-    package=__name__,
-    modules=(sys.modules[__name__],),
-    cells=cells,
-    short="Gradient perturbation",
-)
+EXPERIMENT = PAPER.experiment(cells=cells)
