@@ -998,6 +998,119 @@ SERVING = [
     ),
 ]
 
+WIRE, RANGES = "serving/wire.py", ATTACK + "numbers_are_of_the_ranges_that_the_protocol_has"
+PROCESS, RUN_BY = "serving/process.py", "serving/test_process.py::test_"
+BOX, IN_BOX = "serving/sandbox.py", "serving/test_sandbox.py::test_"
+BITS = "serving/test_bits.py::test_a_served_run_has_the_bits_of_the_run_in_process"
+NO_METHOD = RUN_BY + "what_cannot_be_served_is_refused_in_one_line"
+SERVING += [
+    Mutant(SERVER, "raise RefusedRequest(f\"{type(request).__name__}: {told}\") from None", "continue",
+           ATTACK + "a_refusal_ends_the_run_though_the_method_asks_on", "a method asks until one is not refused"),
+    Mutant(SERVER, "if W.shape != (1, self.problem.d):\n            raise RefusedRequest(f\"iterates", "if False:\n"
+           "            raise RefusedRequest(f\"iterates", ATTACK + "iterates_of_another_shape_are_none",
+           "a run has many models"),
+    Mutant(SERVER, "sampling.AllocationSampler)}", "sampling.AllocationSampler, sampling.WithReplacementSampler)}",
+           REFUSED + "[a sampler that is not private]", "samples of which nothing is proved"),
+    Mutant(SERVER, "(noise.LAPLACE, ledger.Laplace)", "(noise.LAPLACE, ledger.Gaussian)",
+           REFUSED + "[Laplace noise without a plan]", "the ledger has another law than the noise"),
+    Mutant(SERVER, "covered = loss.convex and loss.smooth and loss.lipschitz < math.inf", "covered = True",
+           ATTACK + "a_term_of_a_loss_without_a_proof", "objective perturbation of any loss"),
+    Mutant(SERVER, "(covered and isinstance(event, PERTURBATIONS))", "covered",
+           REFUSED + "[the event of another release as a term]", "a term is charged as another release"),
+    Mutant(SERVER, "sensitivity = self.budget.relation.rows * problem.lipschitz / problem.n",
+           "sensitivity = problem.lipschitz / problem.n", ATTACK + "honest_requests_pass",
+           "a term is of half of its noise"),
+    Mutant(SERVER, "_within(\"noise multiplier\", request.multiplier)\n        summed", "summed",
+           REFUSED + "[no number for the noise]", "a release has any multiplier"),
+    Mutant(SERVER, "        _within(\"cost\", request.epsilon)\n", "", REFUSED + "[a choice at a negative cost]",
+           "a choice costs nothing"),
+    Mutant(SERVER, "_within(\"noise multiplier\", request.multiplier), request.label", "request.multiplier, request.label",
+           REFUSED + "[rounds without noise]", "rounds have no noise"),
+    Mutant(SERVER, "if np.shape(offset) not in ((), summed.shape):", "if False:",
+           REFUSED + "[an offset of more rows]", "one release for many models"),
+    Mutant(SERVER, "summed.like(_within(\"unit\", asked.unit), offset)", "summed.like(asked.unit, offset)",
+           REFUSED + "[a unit at the least denormal]", "a unit at which noise rounds to less"),
+    Mutant(SERVER, "if sampler is not None or not isinstance(summed, Sum) or len", "if sampler is not None or len",
+           REFUSED + "[a choice of a minimiser]", "choices and rounds of a minimiser"),
+    Mutant(SERVER, "np.array([_within(\"threshold\", recipe.clip)])", "np.array([recipe.clip])",
+           REFUSED + "[a negative threshold]", "a negative sensitivity of a clipped gradient"),
+    Mutant(SERVER, "np.array([_within(\"threshold\", recipe.bound)])", "np.array([recipe.bound])",
+           REFUSED + "[a negative bound on a coordinate]", "a negative sensitivity of a coordinate"),
+    Mutant(SERVER, "self.seam.record = lambda *given, **named: self._admitted(record(*given, **named))",
+           "self.seam.record = lambda *given, **named: record(*given, **named)",
+           REFUSED + "[twice what is planned]", "nothing is held against the plan"),
+    Mutant(SERVER, "_within(\"constant\", each)", "each", REFUSED + "[a scale of 0]", "scores are over 0"),
+    Mutant(SERVER, "vertex_score(_within(\"radius\", asked.radius)", "vertex_score(asked.radius",
+           REFUSED + "[vertices of no ball]", "scores of no numbers"),
+    Mutant("privacy/correlated.py", "if self.t == self.steps:", "if False:",
+           REFUSED + "[more rounds than paid for]", "rounds go on for ever at the price of some"),
+    Mutant(WIRE, "COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**8)]", "COUNT = int", RANGES,
+           "a plan has negative counts, which pay for others"),
+    Mutant(WIRE, "INDEX = Annotated[int, msgspec.Meta(ge=0, le=2**40)]", "INDEX = int", RANGES,
+           "a row is named twice, once from behind"),
+    Mutant(WIRE, "steps: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]", "steps: COUNT", RANGES,
+           "rounds take any memory"),
+    Mutant(WIRE, "shape: Annotated[list[INDEX], msgspec.Meta(max_length=DIMENSIONS)]", "shape: list[INDEX]", RANGES,
+           "arrays have any number of axes"),
+    Mutant(WIRE, "if not sent or len(sent) != size:", "if False:",
+           ATTACK + "a_malformed_or_cut_frame_ends_the_run_in_one_line", "a frame that is cut is read"),
+    Mutant(WIRE, "OverflowError, MemoryError):\n        raise PrivacyError(\"a malformed frame\") from None",
+           "OverflowError, MemoryError):\n        return None", ATTACK + "a_request_has_exactly_the_fields_of_its_kind",
+           "a malformed frame is taken for a request"),
+    Mutant(PROCESS, "        timer.start()\n", "", IN_BOX + "what_hangs_is_ended_and_what_does_not_work_is_no_sandbox",
+           "a run has no end by the clock"),
+    Mutant(PROCESS, "return OPEN if sandbox.at_hand() is None else SERVED", "return SERVED",
+           IN_BOX + "what_hangs_is_ended_and_what_does_not_work_is_no_sandbox", "no sandbox passes for one"),
+    Mutant("algorithms/registry.py", "_SOURCES[file, digest])", "Path(file).read_bytes())",
+           RUN_BY + "a_file_s_text_is_read_once", "what is run is not the text that was read and hashed"),
+    Mutant(BOX, "\"--unshare-all\", ", "", IN_BOX + "bubblewrap_shares_nothing_and_shows_no_folder_to_write",
+           "a method has a network and other processes"),
+    Mutant(BOX, "\"--clearenv\", ", "", IN_BOX + "bubblewrap_shares_nothing_and_shows_no_folder_to_write",
+           "a method has the environment"),
+    Mutant(BOX, 'one.name == "site-packages" or any', 'True or any',
+           IN_BOX + "bubblewrap_shares_nothing_and_shows_no_folder_to_write",
+           "a method reads the folder that somebody works in"),
+    Mutant("serving/method.py", "if code.source and told.name in registry.names(plugins=False):", "if False:",
+           NO_METHOD + "[Taken-is taken]", "a file has the name of a built-in method"),
+    Mutant("serving/method.py", "if not told.private:", "if False:", NO_METHOD + "[Loud-not private]",
+           "a method that claims nothing is served"),
+    Mutant("serving/client.py", "if isinstance(method, LibrarySolver):", "if False:",
+           NO_METHOD + "[Solver-draws its own noise; run it as trusted code]", "a solver of another library is served"),
+]  # fmt: skip
+
+# What the audit in process looks at beside the pair that is thought out, each with a cheat that it would let through.
+CLEAN, SIZES, PAIRS = "auditing/clean.py", "auditing/cases.py", "auditing/worlds.py"
+ELSEWHERE = "auditing/test_cheats_elsewhere.py::test_"
+OUTSIDE = ELSEWHERE + "every_place_outside_is_looked_at"
+PASSED = ELSEWHERE + "every_cheat_fails_the_audit_by_what_it_does"
+AUDITING = [
+    Mutant(CLEAN, "problem = replaced_everywhere(pairs) if world else pairs[0].first", "problem = pairs[0].first",
+           OUTSIDE, "both processes have one data set"),
+    Mutant(CLEAN, "for each in self.home.rglob(\"*\")}", "for each in ()}", OUTSIDE,
+           "files that C code writes are not compared"),
+    Mutant(CLEAN, "\"standard error\": error}", "\"standard error\": b\"\"}", OUTSIDE, "standard error is not compared"),
+    Mutant(CLEAN, "event.startswith(CALLS)", "False", OUTSIDE, "calls of the system are not compared"),
+    Mutant(CLEAN, "\"modules\": changed}", "\"modules\": {}}", OUTSIDE, "modules are not compared"),
+    Mutant(CLEAN, "if isinstance(each, types.FunctionType) and each.__module__ not in spaces:", "if False:",
+           OUTSIDE, "what the method's own file holds is not compared"),
+    Mutant(CLEAN, "calls.files()", "{}", OUTSIDE, "files that are opened elsewhere are not compared"),
+    Mutant(CLEAN, "[*further, *setups, *further]", "[*setups]", OUTSIDE, "a data set of which one row differs is run alone"),
+    Mutant(CLEAN, "if not self.report.is_file():", "if self.report is None:",
+           ELSEWHERE + "a_world_that_ends_early_has_not_passed", "a process that ends before its runs do has passed"),
+    Mutant(SIZES, "                within(resized.inspect(seed, few=True))\n", "",
+           PASSED + "[WrongFromTwentyRows]", "other sizes are not inspected"),
+    Mutant(SIZES, "                    at_size(resized, farthest, seed)\n", "                    pass\n",
+           PASSED + "[AcrossBeyondThreeColumns]", "the farthest pair is not tried at other sizes"),
+    Mutant(SIZES, "(STEPS, 30, 100)", "(STEPS, 5, 6)", PASSED + "[EveryTenthStepExact]",
+           "runs of many steps are not looked at"),
+    Mutant("auditing/search.py", 'differing["or one that pulls nowhere"] = (row, 1.0, row, 0.0)', "pass",
+           PASSED + "[CurvedOnly]", "no row bends alone"),
+    Mutant("auditing/search.py", "for rung in RUNGS:", "for rung in ():", PASSED + "[PowerClip]",
+           "no rows shorter than the bound are tried"),
+    Mutant(PAIRS, "if one.label in behind:", "if behind:", PASSED + "[DecoyAndTooLittle]",
+           "hidden noise exempts all that is released"),
+]  # fmt: skip
+
 MUTANTS = [
     *COMPARING,
     *DATASETS,
@@ -1011,6 +1124,7 @@ MUTANTS = [
     *RUN,
     *POLICY,
     *SERVING,
+    *AUDITING,
 ]
 MUTANTS += GUARANTEES
 

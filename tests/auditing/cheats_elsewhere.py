@@ -4,8 +4,10 @@
 Every one keeps its ε by its ledger, and most are `Honest` and one thing more.
 """
 
+import contextlib
 import logging
 import os
+import sqlite3
 import sys
 from pathlib import Path
 from typing import ClassVar
@@ -277,6 +279,29 @@ class TheFirstRowItSaw(Honest):
         return W + self.seen[0]
 
 
+class InADatabase(Honest):
+    """A label is in a file that C code writes."""
+
+    def end(self, problem, W):
+        with contextlib.closing(sqlite3.connect("model.db")) as file, file:
+            file.execute(f"create table if not exists label_{int(problem.y[-1] > 0)} (x)")
+        return W
+
+
+class Everywhere(InAFile, InAFileThatIsThere, OnStandardError, InAModule, InItsClass, InADatabase, TheFirstRowItSaw):
+    """All of these at once."""
+
+    def end(self, problem, W):
+        return sum(cheat.end(self, problem, W) for cheat in Everywhere.__bases__)
+
+
+class EndsEarly(Honest):
+    """Its process ends before its runs do."""
+
+    def end(self, problem, W):
+        os._exit(0)
+
+
 HONEST = (HonestAndTalkative, HonestBehindADecoy, HonestlyCurved, HonestPowerClip)
 FAILS = {
     WrongBeyondThreeColumns: "d = 30, T = 100: gradient: a neighbour moves it by 2 of what the ledger says",
@@ -296,6 +321,7 @@ FAILS = {
 }
 APART = {
     InAFile: "model.txt",
+    InADatabase: "model.db",
     InAFileThatIsThere: "calls of the system",
     OnStandardError: "standard error",
     InTheLog: "standard error",

@@ -1,8 +1,11 @@
 """Every cheat of `cheats_elsewhere` fails the audit by what it does, at a size or in a process where that shows."""
 
+from pathlib import Path
+
 import pytest
 
-from dpbench.auditing import runs
+from dpbench.auditing import clean, runs
+from dpbench.auditing.transcript import Leak
 from tests.auditing import cheats_elsewhere
 from tests.auditing.cheats_elsewhere import APART, FAILS, HONEST
 
@@ -27,7 +30,38 @@ def test_every_cheat_fails_the_audit_by_what_it_does(cls):
     assert bool(done.defect) or any(not verdict.passed for verdict in done.verdicts.values())
 
 
-@pytest.mark.thorough_for("HonestBehindADecoy", "InAFile", "OnStandardError", "InAModule", "InItsClass", "InThe*")
+def in_processes(cls):
+    return clean.told_apart(f"{cheats_elsewhere.__file__}:{cls.__name__}", 1.0, 0)
+
+
+def test_every_place_outside_is_looked_at(monkeypatch):
+    """Each place of one pair of processes by itself, where `told_apart` ends at the first that differs."""
+    differ = []
+
+    def compared(one, other):
+        names = {**one, **other} if isinstance(one, dict) else {}
+        parts = {Path(name).name for name in names if one.get(name) != other.get(name)}
+        differ.append(parts or one != other)
+        return ""
+
+    monkeypatch.setattr(clean, "_different", compared)
+    assert not in_processes(cheats_elsewhere.Everywhere)
+    returned, calls, modules, opened, output, error, files = differ
+    assert (calls, output, error) == (True, False, True)
+    assert returned == {f"W 71 (case {i})" for i in (1, 2, 3)}
+    assert modules == {"numpy.answer", "cheats_elsewhere.InItsClass", "cheats_elsewhere.TheFirstRowItSaw"}
+    assert opened == {"model.txt"}
+    assert files == {"model.txt", "model.db"}
+
+
+def test_a_world_that_ends_early_has_not_passed():
+    with pytest.raises(Leak, match="ends before its runs do"):
+        in_processes(cheats_elsewhere.EndsEarly)
+
+
+@pytest.mark.thorough_for(
+    "HonestBehindADecoy", "InADatabase", "InAFile", "OnStandardError", "InAModule", "InItsClass", "InThe*"
+)
 @pytest.mark.parametrize("cls", [*HONEST[:2], *APART], ids=lambda cls: cls.__name__)
 def test_a_process_of_its_own_tells_what_one_process_does_not(cls, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

@@ -278,6 +278,8 @@ ATTACKS = {
     "a column twice": (release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[0, 0]))), "once each"),
     "no columns": (release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[]))), "once each"),
     "a column that there is not": (release(asked(wire.ClippedGradient(at=AT, clip=0.1, entry=D))), "once each"),
+    "a negative bound on a coordinate": (
+        release(asked(wire.CoordinateDerivative(state=1, at=AT, moves=[], entry=0, bound=-0.1))), "threshold"),
     "many models": (
         two(*[release(asked(wire.CoordinateDerivative(state=i, at=AT, moves=[], entry=0, bound=0.1)), z=1e3)
               for i in range(20)]), "more than 16"),
@@ -286,6 +288,7 @@ ATTACKS = {
         release(asked(wire.GradientSum(at=wire.numbers(np.zeros((1, D + 1)))))), "is asked for"),
     "a model that is no number": (release(asked(wire.GradientSum(at=wire.numbers(np.full((1, D), NAN))))), ""),
     "an offset of more rows": (release(asked(offset=wire.numbers(np.zeros((9, D))))), "another shape"),
+    "vertices of no ball": (two(planned(CHOICE), choose(score=wire.VertexScore(radius=NAN, l1=0.0))), "radius"),
     "an eigenvalue of a sample": (
         two(planned(SAMPLE), drawn(),
             release(wire.RequestedValue(recipe=wire.LeastEigenvalue(
@@ -435,6 +438,33 @@ def test_a_request_has_exactly_the_fields_of_its_kind(change):
     assert "malformed" in str(session(play).ended)
 
 
+@pytest.mark.parametrize("request_", [
+    planned(("gradient", Gaussian(1.0), -30)), planned(("gradient", Gaussian(1.0), 0)),
+    release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[N - 1, -1])))),
+    release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[0, -D]))),
+    wire.CorrelateRequest(steps=10**6, separation=4, bands=2, sensitivity=2.0, multiplier=1.0, label="rounds"),
+    wire.CorrelateRequest(steps=4, separation=0, bands=1, sensitivity=2.0, multiplier=1.0, label="rounds"),
+    release(asked(wire.GradientSum(at=wire.SentArray(shape=[1, D, 1, 1], f8=bytes(8 * D))))),
+], ids=["-30 releases", "no release", "a row twice, once from behind", "a column twice, once from behind",
+        "a million rounds", "no rounds apart", "an array of four dimensions"])  # fmt: skip
+def test_numbers_are_of_the_ranges_that_the_protocol_has(request_):
+    found = session(requests(request_))
+    assert "malformed" in str(found.ended)
+    assert not found.reads
+
+
+def test_a_refusal_ends_the_run_though_the_method_asks_on():
+    def play(channel):
+        for one in (release(sensitivity=0.0), release(), wire.DoneRequest(W=AT)):
+            channel.send(one)
+        channel.receive(wire.Reply | wire.Refused)
+
+    found = session(play)
+    assert isinstance(found.ended, serving.RefusedRequest)
+    assert not found.released
+    assert found.W is None
+
+
 def test_rows_and_a_draw_cannot_be_named_in_one_request():
     rows = {"kind": "DrawnRows", "token": 1, "rows": [0]}
     found = msgspec.to_builtins(release(), builtin_types=(bytes,))
@@ -507,7 +537,9 @@ def test_iterates_of_another_shape_are_none():
     def play(channel):
         channel.send(wire.DoneRequest(W=wire.numbers(np.zeros((2, D)))))
 
-    assert session(lambda channel: requests(release(), done=False)(channel) or play(channel)).W is None
+    found = session(lambda channel: requests(release(), done=False)(channel) or play(channel))
+    assert found.W is None
+    assert "iterates of shape (2, 3)" in str(found.ended)
 
 
 def test_a_run_that_released_nothing_has_failed():
