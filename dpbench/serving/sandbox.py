@@ -100,7 +100,11 @@ def _limit(seconds: int) -> None:
 
     limits = {"CPU": seconds, "AS": MEMORY, "FSIZE": WRITTEN, "CORE": 0, "NOFILE": FILES}
     for name, most in limits.items():
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (most, most))
+        kind = getattr(resource, f"RLIMIT_{name}")
+        hard = resource.getrlimit(kind)[1]
+        # A limit of the user's own, as of ulimit, cannot be raised.
+        most = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(kind, (most, most))
 
 
 # Of the kernel's interface: the numbers of calls that make a process, by machine (audit.h), and what a filter answers.

@@ -27,6 +27,7 @@ from dpbench.privacy import ledger, noise, sampling
 from dpbench.privacy.check import check
 from dpbench.privacy.exact.release import ExactMechanisms, ExactReleases
 from dpbench.privacy.exact.sums import FARTHEST, Sum
+from dpbench.privacy.exact.terms import PREMISES
 from dpbench.privacy.mechanisms import Score
 from dpbench.privacy.plain import release_of
 from dpbench.problems.exact import ExactSums
@@ -40,7 +41,6 @@ SAMPLERS: dict[str, Any] = {one.__name__: one for one in (
     sampling.PoissonSampler, sampling.PoissonReplacedSampler, sampling.WithoutReplacementSampler,
     sampling.AllocationSampler)}  # fmt: skip
 SOLVERS = {"aop": aop.minimise, "objective_perturbation": objective_perturbation.minimise}
-PERTURBATIONS = (ledger.LogisticPerturbation, ledger.ObjectivePerturbation, ledger.RadialPerturbation)
 MOST = 200_000  # requests of a run
 BYTES = 1 << 30  # of its requests and replies
 OPEN = 16  # samplers, and models that are followed
@@ -145,14 +145,15 @@ class MechanismServer:
 
     def _term(self, request: wire.TermRequest) -> None:
         """The random linear term of objective perturbation, which stays here; of what it covers see `exact.terms`."""
-        event, loss, problem = release_of(request.event), self.problem.loss, self.problem
-        # The proofs of objective perturbation ask for all three.
-        covered = loss.convex and loss.smooth and loss.lipschitz < math.inf
-        if self.term is not None or not (covered and isinstance(event, PERTURBATIONS)):
+        event: Any = release_of(request.event)
+        # What its proof asks of loss and curvature is held against the minimiser, when that is released.
+        if self.term is not None or type(event) not in PREMISES:
             raise RefusedRequest("no proof covers this term")
         # From the declaration, not from the request: the method could state a smaller one.
-        sensitivity = self.budget.relation.rows * problem.lipschitz / problem.n
-        self.term = self.mechanisms.linear_term(problem.d, sensitivity=sensitivity, event=event, label=request.label)
+        sensitivity = self.budget.relation.rows * self.problem.lipschitz / self.problem.n
+        self.term = self.mechanisms.linear_term(
+            self.problem.d, sensitivity=sensitivity, event=event, label=request.label
+        )
 
     def _release(self, request: wire.ReleaseRequest) -> np.ndarray:
         """The value asked for, with noise of its own sensitivity at least."""
@@ -223,7 +224,7 @@ class MechanismServer:
         if np.shape(offset) not in ((), summed.shape):
             raise RefusedRequest("a public part of another shape than the sum")
         if isinstance(summed, Sum):
-            return summed.like(_within("unit", asked.unit), offset), sampler
+            return summed.like(asked.unit, offset), sampler
         if asked.unit != 1.0 or asked.offset is not None:
             raise RefusedRequest("a minimiser, and an eigenvalue, is released as it is")
         return summed, sampler
@@ -250,8 +251,7 @@ class MechanismServer:
         return None, chosen
 
     def _clipped_gradient(self, recipe: wire.ClippedGradient, at: np.ndarray, _: None) -> Any:
-        clip = np.array([_within("threshold", recipe.clip)])
-        summed = self.problem.clipped_gradient(at, clip, even=True)
+        summed = self.problem.clipped_gradient(at, np.array([recipe.clip]), even=True)
         if recipe.columns is not None:
             summed = summed[:, np.array(_distinct(recipe.columns, self.problem.d))]
         if recipe.entry is None:
@@ -266,8 +266,7 @@ class MechanismServer:
         state = self.states[recipe.state]
         for j, change in recipe.moves:
             state.move(*_distinct([j], self.problem.d), np.array([change]))
-        bound = np.array([_within("threshold", recipe.bound)])
-        return state.derivative(*_distinct([recipe.entry], self.problem.d), bound)
+        return state.derivative(*_distinct([recipe.entry], self.problem.d), np.array([recipe.bound]))
 
     def _minimiser(self, recipe: wire.PerturbedMinimiser, at: np.ndarray, _: None) -> Any:
         if not self.problem.steady or self.problem.l1:

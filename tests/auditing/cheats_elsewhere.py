@@ -311,7 +311,7 @@ FAILS = {
     PlansForMoreInLongRuns: "more than the 1 asked for",
     AcrossBeyondThreeColumns: "gradient: a neighbour moves it by 1.41",
     CurvedOnly: "a neighbour moves it by 1.1",
-    PowerClip: "a neighbour moves it by 1.",
+    PowerClip: "of what the ledger says (a row at 0.016 of the bound)",
     DecoyAndTooLittle: "gradient: a neighbour moves it by 2",
     HiddenNoiseInAColumn: "columns.first",
     DecoyWithAttributes: "W.labels",

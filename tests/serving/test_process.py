@@ -121,6 +121,20 @@ def test_a_file_s_text_is_read_once(tmp_path):
     assert bound.run().status == ["done"]
 
 
+FORGED = b"""
+from dpbench.serving import wire
+
+truth = wire.DescribedMethod
+wire.DescribedMethod = lambda **told: truth(**told | {"name": "dp-gd"})
+"""
+
+
+def test_what_a_process_says_of_its_method_is_not_believed():
+    """Its file may change the code that describes it."""
+    with pytest.raises(UserError, match="the name dp-gd is taken"):
+        ServedMethod(process.MethodCode("Honest", FILE.read_bytes() + FORGED))
+
+
 @pytest.mark.parametrize(("name", "told"), [
     ("Loud", "not private"), ("Taken", "is taken"), ("learner", "no class derived"), ("Missing", "Missing"),
     ("Solver", "draws its own noise; run it as trusted code"),

@@ -67,6 +67,17 @@ def test_what_hangs_is_ended_and_what_does_not_work_is_no_sandbox(instead_of_bub
     assert process.isolation() == process.OPEN
 
 
+def test_a_user_s_own_limit_stays(monkeypatch):
+    import resource
+
+    set_to = {}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (5, 5) if kind == resource.RLIMIT_CPU else (7, -1))
+    monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: set_to.update({kind: limits}))
+    sandbox._limit(600)
+    assert set_to[resource.RLIMIT_CPU] == (5, 5)
+    assert set_to[resource.RLIMIT_AS] == (sandbox.MEMORY, sandbox.MEMORY)
+
+
 def test_bubblewrap_shares_nothing_and_shows_no_folder_to_write(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)  # as the folder is from which python -m dpbench is called
     words = sandbox._bubblewrap("bwrap", Path("/given"))
