@@ -113,7 +113,6 @@ CASES = {
     "dp-gd": Case(15, textbook.gradient_descent),
     "dp-adam": Case(15, textbook.gradient_descent),
     "dp-gd-average": Case(15, textbook.gradient_descent),
-    "dp-gd-quantile": Case(15, textbook.gradient_descent),
     "dp-frank-wolfe": Case(15, textbook.gradient_descent),
     "dp-gd-last": Case(15, textbook.gradient_descent, problem="ridge"),
     "dp-gd-oracle": Case(4, textbook.oracle_step, shared=lambda n, d: 2.0 * n),

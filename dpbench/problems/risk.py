@@ -143,14 +143,6 @@ class EmpiricalRisk(Declaration):
         total = self._rows.weighted_sum(functools.partial(_bounded, self.loss, bound), self._models(W))
         return total.reshape(len(W), self.d) / self.n
 
-    def share_within(self, W: np.ndarray, bounds: np.ndarray) -> np.ndarray:
-        """(k,) shares of the rows with |ℓ'_i| at most the bound of each w; bounds (k,)."""
-        shares = [
-            self._sum(functools.partial(_within, self.loss, float(bound)), w[None])
-            for w, bound in zip(W, bounds, strict=True)
-        ]
-        return np.concatenate(shares) / self.n
-
     def centred_gradient(self, W: np.ndarray) -> np.ndarray:
         """(k, d) means of the rows' gradients of logistic loss less their half without w: (ℓ'_i + y_i/2) x_i."""
         return self._rows.weighted_sum(losses.centred_logistic, self._models(W)) / self.n
@@ -404,10 +396,6 @@ def _conjugate(loss: losses.Loss, scale: float, z: np.ndarray, y: np.ndarray, ou
 
 def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     return np.maximum(np.fmin(value(z, y, out), clip, out=out), 0.0, out=out)
-
-
-def _within(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.less_equal(np.abs(loss.derivative(z, y, out), out=out), bound, out=out)
 
 
 def _bounded(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
