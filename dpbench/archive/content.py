@@ -153,10 +153,14 @@ class PaperArchive:
 
 
 class Submission(NamedTuple):
-    """What a submission holds: a method in one file, and what it is called. Nothing in it is believed."""
+    """What a submission holds: a method in one file, and what it is called. Nothing in it is believed.
+
+    digest: of its manifest, and so of all.
+    """
 
     manifest: SubmissionManifest
     method: bytes
+    digest: str
 
 
 def line(identity: Mapping[str, Any], record: Mapping[str, Any]) -> bytes:
@@ -198,8 +202,12 @@ def read_paper(path: str | os.PathLike[str]) -> PaperArchive:
 
 
 def read_submission(path: str | os.PathLike[str]) -> Submission:
-    """A submission; UserError, in one line that names it, for one that is not as it should be."""
-    return _read(path, SUBMISSION, lambda manifest, members: Submission(manifest, members["method.py"]))
+    """A submission, as an archive or as the folder that it was merged into; UserError, in one line, for any other."""
+
+    def made(manifest: Any, members: dict[str, bytes]) -> Submission:
+        return Submission(manifest, members["method.py"], hashlib.sha256(members["manifest.json"]).hexdigest())
+
+    return _read(path, SUBMISSION, made)
 
 
 def _read(path: str | os.PathLike[str], kind: ArchiveKind, made: Callable[..., T]) -> T:

@@ -10,6 +10,7 @@ import stat
 import zipfile
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import IO
 
 from dpbench import files
 from dpbench.errors import UserError
@@ -33,8 +34,10 @@ def read(path: Path, limit: Callable[[str], int], largest: int, needed: Iterable
     """The members by name; UserError where something is not as it should be.
 
     limit: of a name, the largest size of the member in bytes, unpacked; UserError for a name that has no place in it.
-    largest: bytes of the file itself. needed: members that have to be there.
+    largest: bytes of the file itself. needed: members that have to be there. A folder has these as files.
     """
+    if path.is_dir():
+        return {name: _content((path / name).open("rb"), name, limit(name)) for name in needed}
     try:
         size = path.stat().st_size
     except OSError as error:
@@ -46,7 +49,7 @@ def read(path: Path, limit: Callable[[str], int], largest: int, needed: Iterable
         with zipfile.ZipFile(path) as archive:
             entries = archive.infolist()
             _check_directory(entries, limit, needed)
-            return {entry.filename: _content(archive, entry, limit(entry.filename)) for entry in entries}
+            return {one.filename: _content(archive.open(one), one.filename, limit(one.filename)) for one in entries}
     except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
         raise UserError(f"not a sound zip file ({error})") from None
 
@@ -83,9 +86,9 @@ def _check_directory(entries: list[zipfile.ZipInfo], limit: Callable[[str], int]
         raise UserError(f"{', '.join(missing)} missing")
 
 
-def _content(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, most: int) -> bytes:
-    with archive.open(entry) as member:  # checks the CRC at its end
+def _content(member: IO[bytes], name: str, most: int) -> bytes:
+    with member:  # of a zip file, its CRC is checked at its end
         content = member.read(most + 1)
     if len(content) > most:
-        raise UserError(f"member {entry.filename!r} is larger than the archive says")
+        raise UserError(f"member {name!r} is larger than the archive says")
     return content

@@ -57,7 +57,7 @@ def merge(archive: str, **given: Any) -> None:
 @option("--author", default="", metavar="TEXT", help="Author of the method.")
 @option("--licence", default="", metavar="SPDX", help="Licence of the method, for example Apache-2.0.")
 @out("FILE", "The archive to write; NAME.dpbench.zip by default.")
-@option("--check", "archive", metavar="ARCHIVE", help="Check this archive, as whoever receives it does.")
+@option("--check", "archive", metavar="ARCHIVE", help="Check this archive, or the folder of a merged one.")
 @profile("The grid; quick is a rehearsal.")
 @several("--dataset", "problems", metavar="NAME", shell_complete=DATASETS, help="Only this problem")
 @TRUSTED
@@ -84,8 +84,9 @@ def submit(algorithm: str | None, archive: str | None, author: str, licence: str
     assert archive is not None
     result = dpbench.check_submission(archive, **given, notify=say)
     manifest, runs = result.submission.manifest, sum(len(one.rows) for one in result.cells)
-    for problem, why in result.left_out.items():
-        click.echo(f"  left out  {problem}: {why}")
+    for why in dict.fromkeys(result.left_out.values()):
+        names = [problem for problem, other in result.left_out.items() if other == why]
+        click.echo(f"  left out  {', '.join(names)}: {why}")
     for line in result.problems:
         click.echo(f"  WRONG     {line}")
     click.echo(f"{manifest.method} ({manifest.title}): {counted(runs, 'run')} on private copies; {result.how}")

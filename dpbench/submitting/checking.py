@@ -117,7 +117,7 @@ def check_submission(
     """Run what an archive of `submit` holds on private copies of the board's problems; what was found.
 
     Args:
-        archive: the file.
+        archive: the file, or the folder of a submission that was merged.
         profile: "full", or "quick" for a rehearsal.
         problems: these alone, for a slow method; a problem that is left out scores as the worst there is.
         trusted: run it beside the rows of the copies: for another library's solver, which cannot be served, and whose

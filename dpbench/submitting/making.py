@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shutil
 from collections.abc import Callable
@@ -73,7 +72,7 @@ def merge(
     The folder has the rows of the receiver's runs, the transcript of a run a cell, the method and what was checked.
 
     Args:
-        archive: the file.
+        archive: the file, or the folder of one that was merged.
         profile, trusted, results, jobs, notify: as of `check_submission`.
         replace: take the place of an earlier one.
 
@@ -89,7 +88,7 @@ def merge(
         raise UserError(f"{archive} is not merged: {report.problems[0]}")
     submission = report.submission
     checked = {
-        "archive_sha256": hashlib.sha256(Path(archive).read_bytes()).hexdigest(),
+        "archive_sha256": submission.digest,
         "how": report.how,
         "placed": report.placed,
         "nulls": {one.problem: one.null for one in report.cells},

@@ -6,6 +6,7 @@ import json
 import random
 import stat
 import zipfile
+from pathlib import Path
 
 import pytest
 
@@ -65,6 +66,12 @@ def test_what_is_as_it_should_be_is_read(made, tmp_path):
     assert found.method == STRANGERS.read_bytes()
     with zipfile.ZipFile(made) as archive:
         assert sorted(archive.namelist()) == ["manifest.json", "method.py"]
+
+
+def test_what_the_board_keeps_can_be_checked_again():
+    kept = Path(__file__).parents[2] / "results" / "full" / "leaderboard" / "submissions"
+    for folder in kept.iterdir():
+        assert content.read_submission(folder).manifest.method == folder.name
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,11 @@ def test_an_honest_method_has_a_place_by_runs_that_nobody_could_foresee(made, sm
     assert (name, given["d"], len(frames)) == (f"{PROBLEM}/1", build(PROBLEM).d, 6)
     with pytest.raises(UserError, match="is there already; --replace"):
         dpbench.merge(made, profile="quick", results=tmp_path, jobs=1)
+    again = checking.check_submission(folder, profile="quick", results=tmp_path, jobs=1)  # by what was kept
+    assert (again.problems, len(again.cells)) == ([], 1)
+    (folder / "method.py").write_text("")
+    with pytest.raises(UserError, match="is not what the manifest was made for"):
+        checking.check_submission(folder, profile="quick", results=tmp_path, jobs=1)
 
 
 def test_two_checks_draw_other_copies_and_seeds(made, check, monkeypatch):
