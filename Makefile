@@ -10,7 +10,7 @@ LOCK ?= requirements/dev.txt
 AGAIN := second_order/c7 second_order/fig7 second_order/beta \
   zeroth_order/estimators zeroth_order/tree_noise zeroth_order/privacy_for_free \
   zeroth_order/stationarity accelerated greedy_coordinate/rules
-RIVALS := diffprivlib opacus jax-privacy
+RIVALS := diffprivlib interpret opacus jax-privacy
 
 .DEFAULT_GOAL := help
 .PHONY: help setup test thorough mutants lint docs reproduce again report bench rivals lock vulnerabilities dist clean

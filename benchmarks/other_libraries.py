@@ -1,10 +1,10 @@
 """The estimators beside those of other libraries: same rows, same splits, same bounds, ten seeds, nineteen data sets.
 
-`python -m benchmarks.other_libraries` scores dpbench at its defaults (δ = n⁻², and δ = 0 where it has a method),
-diffprivlib (in the environment of `make rivals`), OpenDP's regression where there is one column, and a model without
-privacy, each at every ε and on every split. It goes on where it was stopped, and writes results/other_libraries.csv, a
-row per model; then, or alone with the argument `table`, results/other_libraries.md, which the guide shows. With the
-argument `ours` the scores of dpbench alone are made again.
+`python -m benchmarks.other_libraries` scores dpbench at its defaults (δ = n⁻², and δ = 0 where it has a method), models
+of diffprivlib and DP-EBM (in the environments of `make rivals`), OpenDP's regression where there is one column, and a
+model without privacy, each at every ε and on every split. It goes on where it was stopped, and writes
+results/other_libraries.csv, a row per model; then, or alone with `table`, results/other_libraries.md, which
+the guide shows. With the argument `ours` the scores of dpbench alone are made again.
 
 Bounds, categories and classes are those of `dpbench.schema.draft`, found in the data, for all libraries alike: this
 compares methods, it releases nothing. Rows are those that the schema makes, ‖x‖₂ ≤ 1.
@@ -30,14 +30,15 @@ from scipy import stats
 from sklearn import linear_model
 from sklearn.metrics import log_loss, roc_auc_score
 
-from dpbench import PrivateClassifier, PrivateRegressor
+from dpbench import PrivateClassifier, PrivateRegressor, algorithms
 from dpbench import schema as schemas
+from dpbench.algorithms.objective_perturbation import pure_ridge
 from dpbench.errors import UserError
 from dpbench.schema.encoding import encoding_of, target_values
 
 HERE = Path(__file__).parent
 RESULTS = HERE / "results"
-RIVALS = HERE.parent / ".venv-rivals" / "diffprivlib" / "bin" / "python"
+RIVALS = HERE.parent / ".venv-rivals"
 EPSILONS = (0.3, 1.0, 3.0)
 SEEDS = 10
 LARGEST = 20_000  # rows of a data set that are drawn, once
@@ -45,12 +46,15 @@ TEST = 0.25
 FIELDS = ("data", "task", "rows", "columns", "library", "method", "epsilon", "delta", "seed", "accuracy", "auc",
           "log_loss", "r2")  # fmt: skip
 LIBRARIES = ("dpbench", "dpbench, δ = 0", "diffprivlib", "OpenDP", "not private")
+MODELS: dict[str, tuple[str, Callable[[int], bool]]] = {  # environment of `make rivals`; whether k classes are admitted
+    "diffprivlib": ("diffprivlib", lambda k: True),
+    "diffprivlib, our ridge": ("diffprivlib", lambda k: k == 2),
+    "diffprivlib, naive Bayes": ("diffprivlib", lambda k: k > 0),
+    "diffprivlib, random forest": ("diffprivlib", lambda k: k > 0),
+    "DP-EBM": ("interpret", lambda k: k <= 2),
+}
 OURS = {"dpbench": "δ = n⁻²", "dpbench, δ = 0": "δ = 0"}
 SCORES = {"accuracy": "accuracy", "auc": "AUC", "log_loss": "log loss", "r2": "R²"}
-# What a default loses by being careful: the same rows at another public setting, where it is behind.
-PROBES: dict[str, tuple[tuple[str, ...], dict[str, Any]]] = {
-    "dpbench, safety = 0.1": (("breast cancer",), {"safety": 0.1}),
-}
 
 
 def rdata(package: str, item: str, *drop: str) -> Callable[[], pd.DataFrame]:
@@ -158,11 +162,9 @@ def split(name: str, seed: int, sets: Sets | None = None) -> Rows:
     return Rows(X[~held], y[~held], X[held], y[held], unit, k, frame[~held], frame[held], schema)
 
 
-def ours(
-    rows: Rows, epsilon: float, seed: int, delta: float | None, settings: dict[str, Any] | None = None
-) -> tuple[np.ndarray, str, float]:
+def ours(rows: Rows, epsilon: float, seed: int, delta: float | None) -> tuple[np.ndarray, str, float]:
     """(predictions, method, δ) of the estimator at its defaults; UserError where δ = 0 has no method."""
-    given: dict[str, Any] = {"schema": rows.schema, "delta": delta, "random_state": seed, "settings": settings}
+    given: dict[str, Any] = {"schema": rows.schema, "delta": delta, "random_state": seed}
     if rows.classes:
         model = PrivateClassifier(epsilon, **given).fit(rows.train)
         return model.predict_proba(rows.test), model.algorithm_, model.delta_
@@ -213,31 +215,59 @@ def scores(rows: Rows, found: np.ndarray) -> dict[str, float]:
     }
 
 
-def rivals(splits: dict[str, Rows], seed: int) -> dict[str, dict[float, np.ndarray]]:
-    """diffprivlib's predictions by data set and ε, from its own environment."""
+def table_of(rows: Rows, frame: pd.DataFrame) -> dict[str, np.ndarray]:
+    """The columns of the file as numbers: categories by their place in the schema; missing: the middle, or -1."""
+    kept = {name: one for name, one in rows.schema.columns.items() if one.bounds is not None or one.categories}
+    cells = [
+        pd.to_numeric(frame[name], errors="coerce").fillna(sum(one.bounds) / 2)
+        if one.categories is None
+        else pd.Series(pd.Categorical(frame[name], one.categories).codes, dtype=float)
+        for name, one in kept.items()
+    ]
+    return {
+        "table": np.column_stack(cells).astype(float),
+        "nominal": np.array([one.categories is not None for one in kept.values()]),
+        "bounds": np.array([one.bounds or (0, 0) for one in kept.values()], dtype=float),
+    }
+
+
+def ridge(rows: Rows, epsilon: float) -> float:
+    """dpbench's ridge for noise of the scale 2/ε, the least that objective perturbation at δ = 0 draws."""
+    safety = algorithms.get("objpert-pure").Settings().safety
+    return pure_ridge(*rows.X.shape, 2 / epsilon, 0.0, 1.0, safety)
+
+
+def rivals(splits: dict[str, Rows], seed: int, model: str) -> Iterator[dict[str, Any]]:
+    """The rows of one of `MODELS` of one split of each data set, by the environment of its library."""
+    python = RIVALS / MODELS[model][0] / "bin" / "python"
+    if not python.exists():
+        raise SystemExit(f"{model} has an environment of its own: make rivals RIVALS={MODELS[model][0]}")
     with tempfile.TemporaryDirectory() as folder:
         for i, rows in enumerate(splits.values()):
-            kind = "class" if rows.classes else "number"
             given = {"X": rows.X, "y": rows.y, "Xt": rows.Xt, "unit": rows.unit, "classes": rows.classes, "seed": seed}
-            np.savez(Path(folder) / f"{i}.npz", epsilons=EPSILONS, kind=kind, **given)
-        call = [str(RIVALS), "-m", "dpbench_rivals.predictions", folder]
+            given |= table_of(rows, rows.train) | {"tablet": table_of(rows, rows.test)["table"]}
+            given |= {"ridge": [ridge(rows, epsilon) for epsilon in EPSILONS], "delta": delta_of(model, rows)}
+            np.savez(Path(folder) / f"{i}.npz", epsilons=EPSILONS, **given)
+        call = [str(python), "-m", "dpbench_rivals.predictions", folder, model]
         subprocess.run(call, check=True, env={**os.environ, "PYTHONPATH": str(HERE.parent / "rivals")})
-        found = {}
-        for i, name in enumerate(splits):
+        for i, (name, rows) in enumerate(splits.items()):
             with np.load(Path(folder) / f"{i}.out") as out:
-                found[name] = {epsilon: out[f"{epsilon:g}"] for epsilon in EPSILONS}
-        return found
+                for epsilon in EPSILONS:
+                    yield row_of(name, seed, rows, model, "", epsilon, delta_of(model, rows), out[f"{epsilon:g}"])
 
 
-def lines(name: str, seed: int, rows: Rows, rival: dict[float, np.ndarray]) -> Iterator[dict[str, Any]]:
-    """The rows of the table of one split, but for those of dpbench."""
+def delta_of(model: str, rows: Rows) -> float:
+    """n⁻² for DP-EBM, as dpbench has it by default; diffprivlib's models are at δ = 0."""
+    return len(rows.y) ** -2.0 if model == "DP-EBM" else 0.0
+
+
+def lines(name: str, seed: int, rows: Rows) -> Iterator[dict[str, Any]]:
+    """The rows of the table of one split, but for those of dpbench and of `MODELS`."""
 
     def line(library: str, method: str, epsilon: float, delta: float, found: np.ndarray) -> dict[str, Any]:
         return row_of(name, seed, rows, library, method, epsilon, delta, found)
 
     yield line("not private", "", np.inf, 0.0, without_privacy(rows))
-    for epsilon, found in rival.items():
-        yield line("diffprivlib", "", epsilon, 0.0, found)
     if not rows.classes and rows.X.shape[1] == 2:
         for epsilon in EPSILONS:
             yield line("OpenDP", "Theil-Sen", epsilon, 0.0, by_opendp(rows, epsilon))
@@ -288,7 +318,7 @@ def collected(rows: list[dict[str, str]]) -> Found:
 
 
 class Cell(NamedTuple):
-    """One data set at one ε: how far a library is ahead of diffprivlib, ± half of the paired 95 % interval."""
+    """One data set at one ε: how far a library is ahead of another, ± half of the paired 95 % interval."""
 
     data: str
     epsilon: float
@@ -301,11 +331,11 @@ class Cell(NamedTuple):
         return "ahead" if self.gap > self.half else "behind" if self.gap < -self.half else "level"
 
 
-def cells(found: Found, library: str, score: str) -> list[Cell]:
-    """All cells in which `library` and diffprivlib have the score: paired over splits, positive where better."""
+def cells(found: Found, library: str, score: str, rival: str = "diffprivlib") -> list[Cell]:
+    """All cells in which `library` and `rival` have the score: paired over splits, positive where better."""
     told = []
     for name, epsilon in itertools.product(SETS, EPSILONS):
-        one, other = (found.get((name, each, epsilon, score)) for each in (library, "diffprivlib"))
+        one, other = (found.get((name, each, epsilon, score)) for each in (library, rival))
         if one and other:
             gaps = np.subtract(one, other) * (-1 if score == "log_loss" else 1)
             half = stats.t.ppf(0.975, len(gaps) - 1) * gaps.std(ddof=1) / np.sqrt(len(gaps))
@@ -313,27 +343,35 @@ def cells(found: Found, library: str, score: str) -> list[Cell]:
     return told
 
 
-def counts(found: Found, library: str, score: str) -> dict[str, int]:
+def counts(found: Found, library: str, score: str, rival: str = "diffprivlib") -> dict[str, int]:
     """How many cells are ahead, level and behind."""
-    words = [cell.word for cell in cells(found, library, score)]
+    words = [cell.word for cell in cells(found, library, score, rival)]
     return {word: words.count(word) for word in ("ahead", "level", "behind")}
 
 
 def tables(rows: list[dict[str, str]]) -> str:
-    """results/other_libraries.md: the counts, the cells behind, why, then every cell."""
+    """results/other_libraries.md: the counts, the cells behind, other models, then every cell."""
     found = collected(rows)
     about = {row["data"]: f"{row['data']} ({int(row['rows']):,} × {row['columns']})" for row in rows}
     text = [*_line("score", "guarantee", "cells", "ahead", "level", "behind"), *_counted(found), "", BEHIND, ""]
-    text += [*_line("score", "guarantee", "data", "ε", "difference"), *_behind(found), "", WHY, ""]
-    kinds = ("dpbench", *PROBES, "diffprivlib")
-    text += _line("data", "ε", "score", *kinds)
-    for name, epsilon in itertools.product(
-        dict.fromkeys(each for sets, _ in PROBES.values() for each in sets), EPSILONS
-    ):
-        for score in SCORES:
+    text += [*_line("score", "guarantee", "data", "ε", "difference"), *_behind(found)]
+    text += [
+        "",
+        "### Other models",
+        "",
+        MORE,
+        "",
+        *_line("model", "score", "guarantee", "cells", "ahead", "level", "behind"),
+    ]
+    for model, score in itertools.product(list(MODELS)[1:], SCORES):
+        text += _counted(found, model, score)
+    for score in ("auc", "r2"):
+        kinds = [one for one in ("dpbench", *MODELS) if any((name, one, 1.0, score) in found for name in SETS)]
+        text += ["", *_line(f"{SCORES[score]} of", "ε", *kinds)]
+        for name, epsilon in itertools.product(SETS, EPSILONS):
             if (name, "dpbench", epsilon, score) in found:
                 values = [interval(found.get((name, kind, epsilon, score))) for kind in kinds]
-                text += [_row(name, f"{epsilon:g}", SCORES[score], *values)]
+                text.append(_row(name if epsilon == EPSILONS[0] else "", f"{epsilon:g}", *values))
     for score, title in SCORES.items():
         sets = [name for name in SETS if (name, "not private", np.inf, score) in found]
         kinds = [one for one in LIBRARIES[:-1] if any((name, one, EPSILONS[0], score) in found for name in sets)]
@@ -356,15 +394,17 @@ def tables(rows: list[dict[str, str]]) -> str:
 
 
 BEHIND = "The cells in which dpbench is behind, with the paired difference and its 95 % interval:"
-WHY = "The same splits at another public setting, to see why:"
+MORE = "The cells in which dpbench is ahead of each model, level, or behind; then AUC and R² of all models:"
 MARKS = {"ahead": " ▲", "level": "", "behind": " ▼"}
 
 
-def _counted(found: Found) -> list[str]:
+def _counted(found: Found, rival: str = "diffprivlib", *only: str) -> list[str]:
     lines = []
-    for score, library in itertools.product(SCORES, OURS):
-        if total := sum((told := counts(found, library, score)).values()):
-            lines.append(_row(SCORES[score], OURS[library], str(total), *map(str, told.values())))
+    for score, library in itertools.product(only or SCORES, OURS):
+        if total := sum((told := counts(found, library, score, rival)).values()):
+            lines.append(
+                _row(*[rival] * bool(only), SCORES[score], OURS[library], str(total), *map(str, told.values()))
+            )
     return lines
 
 
@@ -393,18 +433,11 @@ def interval(values: list[float] | None) -> str:
     return f"{np.mean(values):.3f} ± {half:.3f}"
 
 
-def probe(library: str, name: str, seed: int, rows: Rows) -> Iterator[dict[str, Any]]:
-    """The rows of one of `PROBES` of one split."""
-    for epsilon in EPSILONS:
-        found, method, delta = ours(rows, epsilon, seed, None, PROBES[library][1])
-        yield row_of(name, seed, rows, library, method, epsilon, delta, found)
-
-
 def main(arguments: list[str]) -> None:
     """Score what is missing, then write the table."""
     if arguments != ["table"]:
         warnings.simplefilter("ignore")
-        rows = [row for row in read() if arguments != ["ours"] or row["library"] not in (*OURS, *PROBES)]
+        rows = [row for row in read() if arguments != ["ours"] or row["library"] not in OURS]
         done = {(row["library"], row["data"], int(row["seed"])) for row in rows}
         path = RESULTS / "other_libraries.csv"
         with path.open("w", newline="") as file:
@@ -412,26 +445,21 @@ def main(arguments: list[str]) -> None:
             writer.writeheader()
             writer.writerows(rows)
             for seed in range(SEEDS):
-                new = {name: split(name, seed) for name in SETS if ("diffprivlib", name, seed) not in done}
-                if new and not RIVALS.exists():
-                    raise SystemExit("diffprivlib has an environment of its own: make rivals RIVALS=diffprivlib")
-                theirs = rivals(new, seed) if new else {}
-                told = [(name, lines(name, seed, one, theirs[name])) for name, one in new.items()]
-                told += [
-                    (name, own(name, seed, new.get(name) or split(name, seed)))
-                    for name in SETS
-                    if ("dpbench", name, seed) not in done
-                ]
-                told += [
-                    (name, probe(library, name, seed, new.get(name) or split(name, seed)))
-                    for library, (sets, _) in PROBES.items()
-                    for name in sets
-                    if (library, name, seed) not in done
-                ]
-                for name, made in told:
-                    writer.writerows(list(made))
+                splits = {name: split(name, seed) for name in SETS}
+                for name, one in splits.items():
+                    made = [] if ("not private", name, seed) in done else list(lines(name, seed, one))
+                    made += [] if ("dpbench", name, seed) in done else list(own(name, seed, one))
+                    writer.writerows(made)
                     file.flush()
-                    print(name, seed, flush=True)
+                for model, (_, admits) in MODELS.items():
+                    new = {
+                        name: one
+                        for name, one in splits.items()
+                        if admits(one.classes) and (model, name, seed) not in done
+                    }
+                    writer.writerows(rivals(new, seed, model) if new else ())
+                    file.flush()
+                print(seed, flush=True)
     (RESULTS / "other_libraries.md").write_text(tables(read()), encoding="utf-8")
 
 
