@@ -257,6 +257,23 @@ class Allocated(Sampled):
 
 
 @dataclass(frozen=True)
+class Sketch(Release):
+    """`draws` vectors of N(0, XᵀX + Λ), Λ a ridge: a Gaussian sketch of the rows and of Gaussian rows beside them.
+
+    ratio: bounds xᵀ(XᵀX + Λ)⁻¹x for a row x beside X, but for a probability of `failure`, as where Λ follows a noisy
+    eigenvalue. The neighbour's draws are then those of N(0, I + uuᵀ) for N(0, I), ‖u‖² ≤ ratio, after one linear map:
+    the loss is that of as many numbers of N(0, 1 + ratio) for N(0, 1), as scaling and more noise lead to a smaller one.
+    """
+
+    words, powers = "Gaussian sketch of {draws} draws, ratio {ratio:.3g}, failing at {failure:.3g}", {"ratio": -1}
+    relation: ClassVar[Relation] = Relation.ADD_REMOVE
+    draws: int
+    ratio: float
+    failure: float
+    positive = ("draws", "ratio", "failure")
+
+
+@dataclass(frozen=True)
 class BestOfRuns(Release):
     """The best of K runs, by a score that is among what each run releases; K is random and never released.
 

@@ -56,6 +56,7 @@ from dpbench.privacy.ledger import (
     RadialPerturbation,
     Relation,
     Release,
+    Sketch,
     WithoutReplacement,
     counted,
     require,
@@ -314,6 +315,8 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
                 one = _fixed_size(m / n, z, step)
             case Allocated(steps, Gaussian(z)):
                 one = _allocated(steps, z, step)
+            case Sketch():
+                one = _sketched(release, step)
             case Laplace(z):
                 one = pld.from_laplace_mechanism(z, value_discretization_interval=step)
             case BoundedRange(epsilon):
@@ -385,6 +388,22 @@ def _allocated(steps: int, noise_multiplier: float, step: float) -> PrivacyLossD
     return PrivacyLossDistribution(*(_pmf(np.asarray(each, float), grid, step) for each in (removed, added)))
 
 
+def _sketched(release: Sketch, step: float) -> PrivacyLossDistribution:
+    """Where χ² with a row's ratio, or without it, is beyond the value at which the log-ratio of densities is ±x."""
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+    from scipy.stats import chi2
+
+    law, wider = chi2(release.draws), chi2(release.draws, scale=1 + release.ratio)
+    constant = release.draws * math.log1p(release.ratio) / 2
+    slope = release.ratio / (1 + release.ratio) / 2
+    last = math.ceil(max(slope * wider.isf(TAIL) - constant, constant - slope * law.ppf(TAIL)) / step)
+    x = np.arange(-last, last + 1) * step
+    above, below = (constant + x) / slope, (constant - x) / slope
+    removed = wider.sf(above) - np.exp(x) * law.sf(above)
+    added = law.cdf(below) - np.exp(x) * wider.cdf(below)
+    return PrivacyLossDistribution(*(_pmf(np.minimum(d + release.failure, 1.0), last, step) for d in (removed, added)))
+
+
 def _ranged(epsilon: float, step: float) -> PrivacyLossDistribution:
     """One choice of bounded range: of pairs with two losses, t and t - ε, the largest δ over t at every x.
 
@@ -417,6 +436,8 @@ def _deviation(release: Release) -> float:
     match release:
         case Gaussian(z):
             return 1 / z
+        case Sketch(draws, ratio, _):
+            return math.sqrt(draws / 2) * math.log1p(ratio)
         case Poisson(rate, Gaussian(z)):
             return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
         case PoissonReplaced(rate, Gaussian(z)):

@@ -20,6 +20,7 @@ from dpbench.privacy.ledger import (
     PureDP,
     RadialPerturbation,
     Relation,
+    Sketch,
     WithoutReplacement,
     scaled,
 )
@@ -92,6 +93,7 @@ def test_every_release_has_words_and_is_a_key(release):
         (BoundedRange(0.5), BoundedRange(0.5 / 3)),
         (ZCDP(0.9), ZCDP(0.1)),  # of ρ = Δ²/(2σ²)
         (DrawAfterTest(0.3, 0.6, 1e-6, 1e-7), DrawAfterTest(0.3 / 3, 0.6 / 3, 1e-6, 1e-7)),
+        (Sketch(40, 0.3, 1e-8), Sketch(40, 0.3 / 3, 1e-8)),
         (WithoutReplacement(9, 2, Laplace(2.0)), WithoutReplacement(9, 2, Laplace(6.0))),
         (BestOfRuns(((Gaussian(1.0), 2),), "poisson", 6.0), BestOfRuns(((Gaussian(3.0), 2),), "poisson", 6.0)),
     ],

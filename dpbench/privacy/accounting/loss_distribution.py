@@ -49,6 +49,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import special
 
 from dpbench.privacy.accounting.allocation import LEAST_DELTA, Ratios, likelihood_ratio
 from dpbench.privacy.accounting.gaussian import normal_masses, squared_mu
@@ -65,6 +66,7 @@ from dpbench.privacy.ledger import (
     Radial,
     RadialPerturbation,
     Release,
+    Sketch,
     WithoutReplacement,
 )
 
@@ -98,7 +100,7 @@ def epsilon_of(releases: Counts, delta: float) -> float | None:
     gaussians = squared_mu(releases)
     rest = tuple((r, c) for r, c in releases if not isinstance(r, Gaussian))
     releases = (*rest, (Gaussian(gaussians**-0.5), 1)) if gaussians else rest  # they compose as one
-    directions = (False, True) if any(isinstance(release, Poisson | Allocated) for release, _ in releases) else (False,)
+    directions = (False, True) if any(isinstance(r, Poisson | Allocated | Sketch) for r, _ in releases) else (False,)
     try:
         epsilon = max(_epsilon(releases, delta, added) for added in directions)
     except _TooLarge:
@@ -234,6 +236,8 @@ def _beyond(release: Release, added: bool) -> float:
         case Allocated():
             pair = _ratios(release)
             return pair.added if added else pair.removed
+        case Sketch():
+            return BEYOND + release.failure
     return BEYOND
 
 
@@ -252,6 +256,13 @@ def _range(release: Release, added: bool) -> tuple[float, float]:
             return (-high, -low) if added else (low, high)
         case Gaussian(z):
             return 0.5 / z**2 - REACH / z, 0.5 / z**2 + REACH / z
+        case Sketch(draws, ratio, _):
+            # L = (q·ratio/(1 + ratio) - draws·ln(1 + ratio))/2 with the row, q of 1 + ratio times χ²; -L without.
+            ends = [special.gammaincinv(draws / 2, BEYOND / 4), special.gammainccinv(draws / 2, BEYOND / 4)]
+            low, high = (
+                float(end * ratio * (1 / (1 + ratio) if added else 1) - draws / 2 * math.log1p(ratio)) for end in ends
+            )
+            return (-high, -low) if added else (low, high)
         case Poisson(rate, Gaussian(z)):
             ends = [float(np.logaddexp(math.log1p(-rate), math.log(rate) + (x - 0.5) / z**2)) if rate < 1
                     else (x - 0.5) / z**2 for x in (-REACH * z, 1 + REACH * z)]  # fmt: skip
@@ -280,6 +291,11 @@ def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
             return (without, mixed) if added else (mixed, without)
         case Gaussian(z):
             return normal_masses(edges * z - 0.5 / z), normal_masses(edges * z + 0.5 / z)
+        case Sketch(draws, ratio, _):
+            signed = -edges[::-1] if added else edges
+            half = np.maximum(signed + draws / 2 * math.log1p(ratio), 0.0) / ratio  # of χ², with the row
+            mixed, without = (_chi2_masses(draws, each) for each in (half, half * (1 + ratio)))
+            return (without[::-1], mixed[::-1]) if added else (mixed, without)
         case Poisson(rate, Gaussian(z)):
             # P = (1-q)N(0, z²) + qN(1, z²) and Q = N(0, z²), or the reverse with losses of the other sign.
             signed = -edges[::-1] if added else edges
@@ -323,6 +339,13 @@ def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
     return p, q
 
 
+def _chi2_masses(degrees: int, halves: Array) -> Array:
+    """Masses of χ² between twice `halves`; those above its mean from the other tail, where the digits are."""
+    below, above = special.gammainc(degrees / 2, halves), special.gammaincc(degrees / 2, halves)
+    masses: Array = np.where(halves[1:] < degrees / 2, np.diff(below), -np.diff(above))
+    return masses
+
+
 def _opposed_loss(rate: float, z: float, x: float) -> float:
     """ln of (1-q)N(0, 1) + qN(1/(2z), 1) over its mirror image, at x."""
     out = math.log1p(-rate) if rate < 1 else -math.inf
@@ -344,6 +367,8 @@ def _deviation(release: Release) -> float:
     match release:
         case Gaussian(z):
             return 1 / z
+        case Sketch(draws, ratio, _):
+            return math.sqrt(draws / 2) * ratio
         case Poisson(rate, Gaussian(z)):
             return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
         case PoissonReplaced(rate, Gaussian(z)):

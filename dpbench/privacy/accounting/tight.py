@@ -23,6 +23,7 @@ from dpbench.privacy.ledger import (
     ObjectivePerturbation,
     Poisson,
     PoissonReplaced,
+    Sketch,
     WithoutReplacement,
     scaled,
 )
@@ -150,6 +151,8 @@ def _as_if_normal(plan: Counts, epsilon: float, delta: float) -> float:
                     total += count / steps * math.expm1(min((z * scale) ** -2, 50.0))
                 case Gaussian(z):
                     total += count * (z * scale) ** -2
+                case Sketch(draws, ratio, _):
+                    total += count * draws * (ratio / scale) ** 2 / 2
                 case BoundedRange(epsilon):
                     total += count * (epsilon / scale) ** 2 / 3
         return total
