@@ -258,9 +258,9 @@ def _range(release: Release, added: bool) -> tuple[float, float]:
             return 0.5 / z**2 - REACH / z, 0.5 / z**2 + REACH / z
         case Sketch(draws, ratio, _):
             # L = (q·ratio/(1 + ratio) - draws·ln(1 + ratio))/2 with the row, q of 1 + ratio times χ²; -L without.
-            ends = [special.gammaincinv(draws / 2, BEYOND / 4), special.gammainccinv(draws / 2, BEYOND / 4)]
+            halves = [special.gammaincinv(draws / 2, BEYOND / 4), special.gammainccinv(draws / 2, BEYOND / 4)]
             low, high = (
-                float(end * ratio * (1 / (1 + ratio) if added else 1) - draws / 2 * math.log1p(ratio)) for end in ends
+                float(one * ratio * (1 / (1 + ratio) if added else 1) - draws / 2 * math.log1p(ratio)) for one in halves
             )
             return (-high, -low) if added else (low, high)
         case Poisson(rate, Gaussian(z)):
