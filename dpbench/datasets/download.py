@@ -132,7 +132,7 @@ def mirror_of(mirror: str | os.PathLike[str] | None) -> Path | str | None:
 
 def is_at_hand(file: RawFile, raw: Path, mirror: Path | str | None) -> bool:
     """Is there a file of that name in the cache or in a mirror folder?"""
-    return any(raw_files.find([raw / file.folder], file.name)) or bool(_in_folder(file, mirror))
+    return any(raw_files.find([raw / file.folder], file.name)) or any(_in_folder(file, mirror))
 
 
 def obtain(
@@ -223,13 +223,13 @@ def _read_note(path: Path) -> str:
     return _note(path).read_text(encoding="utf-8").strip() if _note(path).exists() else BY_HAND
 
 
-def _in_folder(file: RawFile, mirror: Path | str | None) -> list[Path]:
-    """The copies of a file in a mirror folder, at most two levels below it."""
-    if not isinstance(mirror, Path):
-        return []
-    # Mirrors are laid out in any way; two levels are found without walking a whole disk.
-    folders = [mirror, mirror / file.folder, *sorted(mirror.glob("*/")), *sorted(mirror.glob("*/*/"))]
-    return list(dict.fromkeys(raw_files.find(folders, file.name)))
+def _in_folder(file: RawFile, mirror: Path | str | None) -> Iterator[Path]:
+    """The copies of a file in a mirror folder, at most two levels below it; looked for as they are asked for."""
+    if isinstance(mirror, Path):
+        yield from raw_files.find([mirror, mirror / file.folder], file.name)
+        # Mirrors are laid out in any way; two levels are found without walking a whole disk.
+        for level in ("*/", "*/*/"):
+            yield from raw_files.find(sorted(mirror.glob(level)), file.name)
 
 
 def _urls(file: RawFile, mirror: Path | str | None) -> Iterator[str]:

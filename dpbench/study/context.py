@@ -117,7 +117,7 @@ class Context:
 
     def unfinished(self, artefact: str) -> str:
         """One line on the runs of the artefact's grid that are not there, "" when none is missing."""
-        whole, missing, *_ = RunCount(self._planner.ended).of(self._plan(artefact).series)
+        (whole, missing, *_), *_ = RunCount(self._planner.ended).of(self._plan(artefact).series)
         told = f"{missing:,} of the {whole:,} runs of its grid are not there yet: {self.command(artefact)}"
         return told if missing else ""
 

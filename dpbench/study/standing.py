@@ -47,9 +47,8 @@ def run_counts(experiment: Experiment, profile: str, store: Store) -> Iterator[R
             plan = planner.plan(blocks)
             if not (plan.series or plan.missing_data or plan.waiting):
                 continue
-            total, missing, failed, unreachable, unfinished = counter.of(plan.series)
+            (total, missing, failed, unreachable), unfinished, hours = counter.of(plan.series)
             done = total - missing - failed - unreachable
-            hours = counter.hours(plan.series) if missing else 0.0
             shared[identity] = done, missing, failed, _notes(plan, unfinished, unreachable, hours)
         yield RunCounts(f"{experiment.name}/{artefact}", profile, *shared[identity])
 
@@ -65,26 +64,22 @@ class RunCount:
         # By the identity of a series, which is kept: Python may give the id of a freed one to another.
         self._known: dict[int, tuple[JobSeries, tuple[int, int, int, int]]] = {}
 
-    def of(self, series: Iterable[JobSeries]) -> tuple[int, int, int, int, set[str]]:
-        """(all, missing, failed, beyond reach), and the problems on which runs are missing."""
-        sums, unfinished = [0, 0, 0, 0], set()
+    def of(self, series: Iterable[JobSeries]) -> tuple[tuple[int, int, int, int], set[str], float]:
+        """(all, missing, failed, beyond reach); the problems on which runs are missing; these runs' hours.
+
+        The hours are rough, on one core, at the T that the runs are given at most.
+        """
+        sums, unfinished, seconds = [0, 0, 0, 0], set(), 0.0
         for first, counts in self._each(series):
             for i, number in enumerate(counts):
                 sums[i] += number
             if counts[1]:
+                from dpbench.run import runner  # loaded only where runs are missing
+
                 unfinished.add(first.job.problem)
-        return sums[0], sums[1], sums[2], sums[3], unfinished
-
-    def hours(self, series: Iterable[JobSeries]) -> float:
-        """Roughly the hours that the missing runs take on one core, at the T that they are given at most."""
-        from dpbench.run import runner
-
-        costs = [
-            counts[1] * runner.seconds(runner.work(first.job), float(getattr(first.job.parsed(), "T", None) or 0), 1)
-            for first, counts in self._each(series)
-            if counts[1]
-        ]
-        return sum(costs) / 3600
+                T = float(getattr(first.job.parsed(), "T", None) or 0)
+                seconds += counts[1] * runner.seconds(runner.work(first.job), T, 1)
+        return (sums[0], sums[1], sums[2], sums[3]), unfinished, seconds / 3600
 
     def _each(self, series: Iterable[JobSeries]) -> Iterator[tuple[JobSeries, tuple[int, int, int, int]]]:
         """The first of the series whose keys may be in common, and their counts together."""

@@ -7,6 +7,7 @@ a minimum. Tables and figures choose by the same rule: see `tuning`.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections import defaultdict
@@ -84,10 +85,11 @@ class Tuner:
     def __init__(self, columns: RunColumns) -> None:
         self._columns = columns
         self._rows: dict[tuple[str, str, float], list[int]] = defaultdict(list)  # of (problem, algorithm, ε)
+        self._tried = functools.cache(self._rows_with_results)
         for row, cell in enumerate(zip(columns.problem, columns.algorithm, columns.epsilon, strict=True)):
             self._rows[cell].append(row)
 
-    def _tried(self, cell: tuple[str, str, float]) -> dict[tuple[str, str], list[int]]:
+    def _rows_with_results(self, cell: tuple[str, str, float]) -> dict[tuple[str, str], list[int]]:
         """(settings, sweep) → the rows with a result, of (problem, algorithm, ε)."""
         columns, tried = self._columns, defaultdict(list)
         timed, status, settings, sweep = columns.timed, columns.status, columns.settings, columns.sweep
