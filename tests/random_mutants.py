@@ -28,7 +28,7 @@ BORDERS = {
 }  # fmt: skip
 SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
 # Guards and speed, which no outcome shows: what `zip` does with unequal lengths, how much a cache keeps, copies.
-UNSEEN = ("strict", "maxsize", "stacklevel", "copy", "kw_only")
+UNSEEN = ("strict", "maxsize", "stacklevel", "copy", "kw_only", "frozen")
 LEFT_OUT = ("scaffolding/", "version.py")  # templates, and a number
 COMMON = "not slow and not thorough"  # what make test runs
 MARKS = """

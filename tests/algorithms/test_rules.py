@@ -107,3 +107,13 @@ def test_accounting_is_the_best_there_is_and_delta_one_for_all():
     assert rules.delta(algorithms.get("dp-nag")) == 0
     assert rules.delta(algorithms.get("opt")) == "n^-2"
     assert set(rules.INSTEAD) <= set(algorithms.names())
+
+
+def test_rules_of_newtons_methods_by_hand():
+    """At n = 1,000 and ε = 0.5: 2·log₁₀ 500 - 3 = 2.4 steps, and λ₀ = 5/√500."""
+    assert rules.public_settings("dp-newton-general", 1000, 10, 0.5) == {"T": 2, "lambda0": 0.22}
+    assert rules.public_settings("dp-newton-minibatch", 1000, 10, 20.0) == {"T": 6, "lambda0": 0.035}
+    assert rules.public_settings("cubic-newton", 1000, 10, 20.0)["T"] == 3
+    assert rules.public_settings("dp-mf", 1000, 10, 0.5)["epochs"] == max(
+        1, round(rules.gradient_steps(1000, 10, 0.5) / 4)
+    )

@@ -286,10 +286,12 @@ def test_a_row_is_chaotic_only_where_the_run_moves_as_far_itself():
 
 
 def test_a_forged_row_of_a_run_that_is_not_chaotic_stays_wrong(site, archived, tmp_path):
-    change = each_row(lambda row: {**row, "objective": row["objective"] * (1 + 1e-5)})
+    change = each_row(lambda row: {**row, "objective": row["objective"] * (1 + 1e-5), "gradient_norm": 1e-9})
     forged = altered(archived.path, tmp_path / "forged.zip", rows__jsonl=change)
     with installed(site, NAME):
-        assert dpbench.verify(forged, sample=2, seed=0).outcome == "wrong"
+        found = dpbench.verify(forged, sample=2, seed=0)
+    assert found.outcome == "wrong"
+    assert len(found.problems) == 2  # of each run the first that is wrong
 
 
 def test_arrays_that_are_pinned_are_those_of_another_processor(monkeypatch):

@@ -142,3 +142,17 @@ def test_a_test_that_never_errs_can_be_refuted_with_the_least_runs_and_not_with_
     judged = least_runs(told, 0.01) * 3 // 8
     assert ErrorRates(0, judged, 0, judged).improbable(told)[0] <= 0.01
     assert ErrorRates(0, int(0.9 * judged), 0, int(0.9 * judged)).improbable(told)[0] > 0.01
+
+
+def test_what_a_label_claims_is_of_its_own_releases_each_kind_by_its_own_loss():
+    from dpbench.auditing.worlds import _claimed
+    from dpbench.privacy.ledger import Allocated, DrawAfterTest, Radial
+
+    releases = [
+        (Gaussian(2.0), 3, 3 / 4, 0.0), (Laplace(4.0), 2, 0.0, 1 / 2), (Radial(5.0), 1, 0.0, 1 / 5),
+        (PureDP(0.3), 2, 0.0, 0.6), (DrawAfterTest(0.5, 0.25, 1e-6, 1e-3), 2, 0.0, 2 * 1.001),
+        (Allocated(4, Gaussian(2.0)), 3, 3.0, 0.0),
+    ]  # fmt: skip
+    for release, count, squares, pure in releases:
+        composition = (CountedRelease(release, count, "mine"), CountedRelease(release, 7, "another"))
+        assert _claimed(composition, "mine") == pytest.approx((squares, pure))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbench.auditing import scores
+from dpbench.auditing import noise, scores
 from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import ObjectivePerturbation, Relation
@@ -136,3 +136,10 @@ def test_a_recorder_is_mechanisms_and_its_ledger_is_theirs():
         m.noisy_argmax(np.zeros((2, 3)), sensitivity=1.0, epsilon=0.5, label="a")
         m.linear_term(2, sensitivity=1.0, event=ObjectivePerturbation(3.0, 0.1, 0.01), label="b")
     assert run.ledger.of(1) == plain.ledger.of(1)
+
+
+@pytest.mark.parametrize(("factor", "right"), [(1.0, True), (0.9, False), (1.1, False)])
+def test_radial_noise_of_another_length_is_noticed(factor, right):
+    run = recorder(factor=factor)
+    run.radial(np.zeros((K, 3)), sensitivity=1.0, epsilon=0.5, label="r")
+    assert ("not of the law" not in noise.fault(run)) == right

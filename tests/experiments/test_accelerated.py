@@ -200,6 +200,11 @@ def test_without_rows_everything_renders(experiment, tmp_path):
     assert {verdict.held for verdict in verdicts(context).values()} == {None}
 
 
+def test_a_table_without_any_row_has_one_gap(experiment, tmp_path):
+    (gap,) = artefact(Context(experiment, "quick", Store(tmp_path, "quick", "accelerated")), "best_errors").gaps
+    assert "every row" in gap
+
+
 def test_the_table_of_best_errors_is_the_minimum_over_T(context):
     table = artefact(context, "best_errors")
     best = table.data.set_index(["algorithm", "m", "c"])

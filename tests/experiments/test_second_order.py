@@ -433,3 +433,14 @@ def test_tuning_beta_cannot_lose_where_seeds_agree(context):
     assert set(data["problem"]) == {"synthetic"}
     assert (data["excess"] <= data["beta_1_excess"]).all()
     assert set(data["beta_1_T"]) == {7}
+
+
+def test_the_peaks_of_memory_are_those_of_both_modifications_on_each_problem(tmp_path, experiment):
+    problems = [problem for block in experiment.blocks("quick", "c7") for problem in block.problems]
+    context = fabricate(tmp_path, problems=problems[:1])
+    data = artefact(context, "c7").data.set_index(["problem", "modification"])
+    assert {modification for _, modification in data.index} == {"clip", "add"}
+    measured = data[data["runs"] > 0]
+    assert len(measured)
+    assert set(measured["extra_mib"]) == {3.0}
+    assert set(measured["process_mib"]) == {40.0}

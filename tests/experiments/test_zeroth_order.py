@@ -20,6 +20,7 @@ from dpbench.study.context import Context
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
 from dpbench.study.verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
+from tests.experiments.made_up import made_up
 
 RESULTS = Path(__file__).parents[2] / "results"
 # What each wrong run of the kinks family breaks, in the committed rows at ρ = 0.5.
@@ -321,3 +322,15 @@ def test_a_claim_that_no_wrong_run_breaks_is_not_testable(experiment, committed,
     assert [one.word for one in check.judge(None)] == [NOT_HELD]
     monkeypatch.setattr(kinks, "runs_of", lambda context: {0.5: {"": runs[""], "a copy": runs[""]}})
     assert [one.word for one in check.judge(None)] == [NOT_TESTABLE]
+
+
+def test_shares_of_runs_keep_their_interval_and_both_panels_are_drawn(experiment, tmp_path):
+    context = Context(experiment, "quick", made_up(experiment, tmp_path))
+    (one,) = (each for each in experiment.artefacts if each.name == "privacy_for_free")
+    with figure_style():
+        data = one.render(context).data
+    shares = data[data["quantity"].eq("measured")]
+    assert len(shares)
+    assert shares[["low", "high"]].stack().between(0, 1).all()
+    assert ((shares["low"] <= shares["mean"]) & (shares["mean"] <= shares["high"])).all()
+    assert {"measured", "objective"} == {*data["quantity"]}

@@ -141,3 +141,10 @@ def test_a_release_goes_to_a_file_and_back(release):
 def test_what_is_no_release_is_refused(wrong):
     with pytest.raises(UserError):
         release_of(wrong)
+
+
+def test_hidden_steps_are_one_or_more_and_contract():
+    assert LastIterate(2.0, 1, 0.0).steps == 1
+    for steps, contraction in ((0, 0.5), (1, 1.0), (1, -0.1)):
+        with pytest.raises(PrivacyError, match=r"steps >= 1 and a contraction in \[0, 1\)"):
+            LastIterate(2.0, steps, contraction)

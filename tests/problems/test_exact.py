@@ -322,6 +322,11 @@ def test_what_would_not_fit_is_refused():
         problem.bounded_gradient(w, 1.0)
     problem.n = 2**31 - 2**20
     assert problem.bounded_gradient(w, 1.0).shape == (1, 7)
+    problem.n = 2**12 - 1  # times 2⁵¹ it is the largest sum there may be
+    state = problem.coordinate_state(np.atleast_2d(w))
+    state.derivative(0, np.array([2.0**19]))
+    with pytest.raises(PrivacyError, match="do not fit 64 bits"):
+        state.derivative(0, np.array([2.0**19 + 1]))
 
 
 def test_an_iterate_that_left_float64_stops_the_run_whatever_the_data():

@@ -112,3 +112,29 @@ def test_a_run_that_stays_on_the_sphere_keeps_the_measure_of_its_start(monkeypat
     notes = json.loads(result.columns["notes"][0])
     assert notes["failed"] == notes["epochs"]
     assert notes["F"] == pytest.approx(notes["F_start"])
+
+
+def test_the_reference_of_diff_takes_both_points_by_one_draw():
+    """∇F(x + δv) - ∇F(y + δv) of a quadratic F is the same for every v."""
+    from dpbench.run.probes import EstimatorProbe
+
+    problem, coin = small_problem(loss="squared"), np.random.default_rng(0)
+    settings = EstimatorProbe.Settings(estimator="diff", radius=0.7, draws=9)
+    x, y = np.zeros(5), np.full(5, 0.3)
+    found = EstimatorProbe._reference(problem, x, y, coin, settings)
+    np.testing.assert_allclose(
+        found, np.tile(problem.gradient(x[None]) - problem.gradient(y[None]), (9, 1)), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize(("wrong", "sign"), [("", 1.0), ("ascent", -1.0)])
+def test_the_learner_gets_what_was_released(wrong, sign, monkeypatch):
+    from dpbench.run import probes
+
+    monkeypatch.setattr(probes, "VarianceReduced", lambda *_: lambda w: 2.0 * w)
+    watched, problem = probes.Watched(wrong, 1), type("Flat", (), {"smoothed": lambda self, w, radius: w})()
+    monkeypatch.setattr(watched, "_release", lambda *_: lambda g: g + 3.0)
+    ask = watched._oracle(problem, None, None, probes.KinksProbe.Settings(), 4, None)
+    np.testing.assert_array_equal(ask(np.array([[1.0, 0.5]])), sign * np.array([[5.0, 4.0]]))
+    np.testing.assert_array_equal(watched.error, [1.25])
+    np.testing.assert_array_equal(watched.noise, [18.0])

@@ -239,3 +239,8 @@ def test_the_command_says_what_fails_and_exits_1(made, small, tmp_path, monkeypa
     assert (code, "is not merged: " in told, list(tmp_path.glob("results/*"))) == (2, True, []), told
     assert call("submit")[0] == 2
     assert call("submit", "--check", str(made), "--author", "me")[0] == 2
+
+
+def test_a_profile_that_is_none_is_named_with_the_nearest():
+    with pytest.raises(UserError, match=r"unknown profile 'quik': did you mean quick\?"):
+        checking._tasks("dp-gd", "quik", [], {})

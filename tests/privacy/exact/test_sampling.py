@@ -249,3 +249,12 @@ def test_a_choice_has_its_exact_law_and_in_doubt_more_digits_of_the_same_number_
     doubted = [Given(first, source) for first in firsts]
     assert [sampling.chosen(T, rate, one) for one in doubted] == plain
     assert all(one.more for one in doubted)
+
+
+def test_a_cell_is_looked_up_by_its_middle():
+    """Taylor's remainder is for offsets of half a cell, 1/128 of an octave."""
+    centres, _ = sampling.table(sampling.LAPLACE)
+    first = centres[: sampling.CELLS]
+    ends = np.linspace(0.5, 1, sampling.CELLS + 1)
+    np.testing.assert_array_equal(first, (ends[:-1] + ends[1:]) / 2)
+    np.testing.assert_array_equal(centres, np.tile(first, sampling.MOST - sampling.LEAST + 1))
