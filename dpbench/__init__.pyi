@@ -2,11 +2,9 @@ from . import schema as schema
 from .archive.paper import archive as archive
 from .archive.verifying import verify as verify
 from .auditing.functions import audit as audit
-from .comparing.first_look import check_data as check_data
-from .comparing.first_look import draft_schema as draft_schema
 from .comparing.own_data import Comparison as Comparison
 from .comparing.own_data import compare as compare
-from .comparing.private_copies import forget as forget
+from .comparing.own_data import forget as forget
 from .datasets.loading import fetch as fetch
 from .experiments.listing import cite as cite
 from .experiments.listing import listed as listed
@@ -38,6 +36,8 @@ from .reporting.build import scorecard as scorecard
 from .reporting.diff import diff as diff
 from .reporting.summary import summarise as summarise
 from .scaffolding import new as new
+from .schema.look import check_data as check_data
+from .schema.look import draft_schema as draft_schema
 from .schema.tables import read_table as read_table
 from .submitting.checking import check_submission as check_submission
 from .submitting.making import merge as merge

@@ -216,7 +216,7 @@ SUBMITTING = [
            RECEIVER + "who_finds_the_basis_by_moments_has_not_the_optimum", "a turned public optimum is the copy's"),
     Mutant("submitting/copies.py", "    mixed = mixed @ _basis(public, rng)\n", "", COPIES,
            "a copy has the public basis, and nearly the public optimum"),
-    Mutant("leaderboard/submitted.py", "nulls[name] / own[name]", "1.0",
+    Mutant("leaderboard/stored.py", "nulls[name] / own[name]", "1.0",
            "experiments/test_leaderboard.py::test_a_score_on_a_private_copy_is_of_that_copy",
            "a score is of a copy's loss and the public problem's unit"),
 ]  # fmt: skip

@@ -1,11 +1,13 @@
-"""From a file of rows to rankings, a recommendation, and the code that fits one model."""
+"""From a file of rows to rankings, a recommendation and the code that fits one model; how what it keeps is removed."""
 
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,9 +15,9 @@ import numpy as np
 from dpbench import files
 from dpbench.comparing import code, pilot, ranking, rows
 from dpbench.comparing.code import Source
-from dpbench.comparing.private_copies import forget, results_of
 from dpbench.comparing.ranking import Ranked
 from dpbench.comparing.references import Reference, references
+from dpbench.datasets import own as own_arrays
 from dpbench.errors import DataError, UserError, at_least, positive, several, silent
 from dpbench.study.overview import counts_as_public
 
@@ -237,3 +239,35 @@ def _check_size(data: str | os.PathLike[str], table: rows.OwnTable) -> None:
                     f"{data}: {count} of {len(held):,} rows held out are {label}, too few to judge by; "
                     "raise holdout, or give more rows"
                 )
+
+
+def results_of(dataset: str, results: str | os.PathLike[str]) -> Path:
+    """The folder of the finished runs on a data set that `datasets.own.keep` stored."""
+    return Path(results) / "adhoc" / f"compare-{dataset}"
+
+
+def forget(data: str | os.PathLike[str], *, results: str | os.PathLike[str] = "results") -> list[Path]:
+    """Remove what `compare` kept of a file: its prepared rows, and the runs on them with their exact scores.
+
+    Args:
+        data: the file, which need not be there any more.
+        results: the folder of all results, as of `compare`.
+
+    Returns:
+        The folders that are gone; none where nothing was kept.
+
+    Raises:
+        UserError: a folder cannot be removed.
+    """
+    gone = []
+    # Folds and trials are copies of the file's rows as well, under the same source.
+    for name in own_arrays.copies(data):
+        gone.append(own_arrays.forget(name))
+        scores = results_of(name, results)
+        if scores.is_dir():
+            try:
+                shutil.rmtree(scores)
+            except OSError as error:
+                raise UserError(f"{scores}: {error.strerror}") from error
+            gone.append(scores)
+    return gone

@@ -16,12 +16,12 @@ import msgspec
 import numpy as np
 
 from dpbench import schema as schemas
-from dpbench.comparing.first_look import draft_schema
 from dpbench.datasets import cache
 from dpbench.datasets.recipes import PRECISIONS, WITHIN
 from dpbench.errors import DataError, UserError, reason, silent
 from dpbench.schema import Schema, Target, word
 from dpbench.schema.encoding import encoding_of, target_values
+from dpbench.schema.look import draft_schema
 from dpbench.schema.tables import parts
 
 LARGE = 4e8  # bytes of rows from which their arrays lie on disk

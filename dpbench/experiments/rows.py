@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dpbench import algorithms, experiments
 from dpbench.errors import UserError
-from dpbench.leaderboard import shipped
+from dpbench.leaderboard import stored
 from dpbench.run.store import Store
 from dpbench.study.plan import plan
 from dpbench.study.standing import RunCounts, run_counts
@@ -31,7 +31,7 @@ def results(experiment: str, profile: str = "full", *, results: str | os.PathLik
         UserError: where there are no rows, with the command that makes them.
     """
     runs = Store(results, profile, experiment).runs()
-    if runs.empty and (profile, experiment) == (shipped.PROFILE, shipped.EXPERIMENT) and (home := shipped.folder()):
+    if runs.empty and (profile, experiment) == (stored.PROFILE, stored.EXPERIMENT) and (home := stored.shipped()):
         runs = Store(home.parent.parent, profile, experiment, folder=home).runs()
     if runs.empty:
         if profile == "adhoc":

@@ -17,7 +17,7 @@ from markupsafe import Markup
 
 from dpbench import experiments, files, frames
 from dpbench.errors import counted
-from dpbench.leaderboard import shipped
+from dpbench.leaderboard import stored
 from dpbench.reporting import experiment_page, glossary
 from dpbench.reporting.html import articles, breakable, join, link, page, tag
 from dpbench.reporting.html import table as html_table
@@ -80,10 +80,10 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
     """
     frames = []
     for name in experiments.names():
-        store = Store(results, shipped.PROFILE, name)
+        store = Store(results, stored.PROFILE, name)
         # In an installation there is no results/full; the board's rows are in the wheel.
-        if name == shipped.EXPERIMENT and not store.folder.is_dir() and (home := shipped.folder()):
-            store = Store(results, shipped.PROFILE, name, folder=home)
+        if name == stored.EXPERIMENT and not store.folder.is_dir() and (home := stored.shipped()):
+            store = Store(results, stored.PROFILE, name, folder=home)
         if store.folder.is_dir():
             frame = pd.DataFrame(store.columns(*READ), columns=list(READ))
             # Timed rows repeat the best settings, whose seeds would count twice.

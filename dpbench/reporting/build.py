@@ -14,7 +14,7 @@ import pandas as pd
 
 from dpbench import experiments
 from dpbench.errors import UserError, counted, nearest, silent
-from dpbench.leaderboard import shipped
+from dpbench.leaderboard import stored
 from dpbench.reporting.scorecard import in_words, judged, statement, verdicts
 from dpbench.study.context import Context, contexts
 from dpbench.study.declare import Artefact
@@ -184,8 +184,8 @@ def report(
     Raises:
         UserError: when the selection has no results.
     """
-    if (reference or "").partition("/")[0] == shipped.EXPERIMENT and profile in (None, "full"):
-        shipped.lay_out(results, notify)
+    if (reference or "").partition("/")[0] == stored.EXPERIMENT and profile in (None, "full"):
+        stored.lay_out(results, notify)
     for line in build(reference, profile, results=results, figures=figures):
         notify(line)
 

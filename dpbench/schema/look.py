@@ -10,6 +10,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import math
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -21,11 +22,24 @@ import msgspec
 import numpy as np
 
 from dpbench.errors import DataError, UserError, nearest
+from dpbench.files import replacing
 from dpbench.frames import RowNumbers
 from dpbench.schema.cells import TRUTH, Notation, codes, date_part, numbers
 from dpbench.schema.encoding import check_columns, encoding_of, notation_of
-from dpbench.schema.schema import BLANKS, MANY, OF_NUMBERS, Column, Label, Missing, Schema, Target, pattern_of, word
-from dpbench.schema.tables import Dialect, default_separator, kind_of, one_message, opened_text
+from dpbench.schema.schema import (
+    BLANKS,
+    MANY,
+    OF_NUMBERS,
+    Column,
+    Label,
+    Missing,
+    Schema,
+    Target,
+    load,
+    pattern_of,
+    word,
+)
+from dpbench.schema.tables import Dialect, default_separator, kind_of, one_message, opened_text, parts
 
 if TYPE_CHECKING:
     import pandas
@@ -70,6 +84,33 @@ def draft(
     written = {name: value for name, value in written.items() if value not in (None, "utf-8")}
     drafted = Schema(target=_target(target, looks[target], remarks), columns=_together(columns, remarks))
     return msgspec.structs.replace(drafted, **written, decide=tuple(written)), remarks
+
+
+def draft_schema(
+    data: str | os.PathLike[str], target: str, *, out: str | os.PathLike[str] | None = None
+) -> tuple[Schema, list[str]]:
+    """A first schema of a csv, tsv or parquet file, and remarks for whoever decides: see `draft`.
+
+    Args:
+        data: the file, compressed or not; a large one is read in parts.
+        target: the column to predict.
+        out: a file that is not there yet, to write the schema to; None writes none.
+
+    Returns:
+        The schema, in which everything that was taken from the data is marked, and one line for each remark.
+
+    Raises:
+        UserError, DataError: one line on a file or column that does not fit.
+    """
+    if out is not None and Path(out).exists():
+        raise UserError(f"out: {out} is there already; remove it or give another name")
+    drafted, remarks = draft(parts(data, dialect := dialect_of(Path(data))), target, dialect)
+    if out is not None:
+        # Half a schema would pass for a whole one.
+        with replacing(Path(out)) as staged:
+            os.chmod(staged, 0o600)  # it tells of the data until it is decided
+            staged.write_text(drafted.toml(), encoding="utf-8")
+    return drafted, remarks
 
 
 def dialect_of(source: Path) -> Dialect | None:
@@ -370,6 +411,22 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
         missed = [label for i, label in enumerate(target.classes or ()) if i not in seen]
         lines += [f"{target.name}: no row has the class {word(label)}" for label in missed]
     return lines + ([f"row_bound: {longer:,} of {rows:,} rows are shortened"] if longer else [])
+
+
+def check_data(data: str | os.PathLike[str], schema: str | os.PathLike[str] | Schema) -> list[str]:
+    """One line for everything in a table that a private fit would replace, cut off or shorten.
+
+    Args:
+        data: a csv, tsv or parquet file, compressed or not; a large one is read in parts.
+        schema: what is public of it, or the TOML file that says so.
+
+    Returns:
+        Lines with exact counts, so not private; none where every cell is as the schema says.
+
+    Raises:
+        UserError, DataError: one line on a file, schema or column that does not fit.
+    """
+    return inspect(schema_of := load(schema), parts(data, schema_of))
 
 
 def _changes(one: Column | Target, values: Any, numbered: RowNumbers) -> dict[str, int]:

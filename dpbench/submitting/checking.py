@@ -30,7 +30,7 @@ from dpbench.archive.content import Submission, SubmissionManifest, read_submiss
 from dpbench.errors import PrivacyError, UserError, nearest, silent
 from dpbench.leaderboard import entrants, places, tracks
 from dpbench.leaderboard.places import AUTO, DEFAULT
-from dpbench.leaderboard.submitted import FOLDER
+from dpbench.leaderboard.stored import FOLDER
 from dpbench.problems import Problem, catalogue
 from dpbench.run.bind import bind_jobs
 from dpbench.run.execute import describe, fill_guarantee, one_thread

@@ -13,8 +13,8 @@ from dpbench import algorithms, files
 from dpbench.archive import content, zipped
 from dpbench.archive.content import worded
 from dpbench.errors import UserError, silent
-from dpbench.leaderboard import shipped
-from dpbench.leaderboard.submitted import FOLDER
+from dpbench.leaderboard import stored
+from dpbench.leaderboard.stored import FOLDER
 from dpbench.run.execute import code_version, environment
 from dpbench.run.store import Store
 from dpbench.serving.process import FILE
@@ -113,5 +113,5 @@ def merge(
             shutil.rmtree(target)
         os.rename(staged, target)
     # A wheel has the board's rows inside; without them there is nothing to be placed among.
-    shipped.lay_out(results, notify)
+    stored.lay_out(results, notify)
     return target

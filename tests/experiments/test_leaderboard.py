@@ -106,7 +106,7 @@ def test_the_answer_is_an_optimiser_in_one_line(scores, told):
 
 
 def test_a_submission_counts_as_missing_on_all_of_a_kind_that_it_has_rows_of():
-    from dpbench.leaderboard.submitted import Submitted
+    from dpbench.leaderboard.stored import Submitted
 
     rows = pd.DataFrame({"problem": ["digits-ridge"]})
     one = Submitted({"method": "theirs", "title": "Theirs"}, {"placed": True}, rows)
@@ -118,7 +118,7 @@ def test_a_submission_counts_as_missing_on_all_of_a_kind_that_it_has_rows_of():
 
 def test_a_score_on_a_private_copy_is_of_that_copy():
     """Whatever the excess loss of w = 0 is on the public problem; rows on public data stay as they are."""
-    from dpbench.leaderboard.submitted import Submitted
+    from dpbench.leaderboard.stored import Submitted
 
     rows = pd.DataFrame({"problem": ["digits-ridge", "a1a"], "excess": [0.1, 0.1]})
     one = Submitted({}, {"placed": True, "nulls": {"digits-ridge": 0.4}}, rows)

@@ -8,7 +8,7 @@ import pytest
 import dpbench
 from dpbench.errors import EXTRAS, UserError
 from dpbench.files import read_toml
-from dpbench.leaderboard import shipped
+from dpbench.leaderboard import stored
 from dpbench.run import store
 
 ROOT = Path(__file__).parents[2]
@@ -21,15 +21,15 @@ def test_the_boards_rows_are_laid_out_once_and_never_over_others(tmp_path, monke
     (source / "runs" / "1-a.parquet").write_bytes(b"rows")
     (source / "submissions" / "theirs").mkdir(parents=True)
     (source / "submissions" / "theirs" / "method.py").write_text("theirs")
-    monkeypatch.setattr(shipped, "folder", lambda: source)
+    monkeypatch.setattr(stored, "shipped", lambda: source)
     mine = tmp_path / "results" / "full" / "leaderboard"
     (mine / "submissions" / "mine").mkdir(parents=True)
     (mine / "runs").mkdir()  # as an interrupted call leaves it
-    assert shipped.lay_out(tmp_path / "results") == mine
+    assert stored.lay_out(tmp_path / "results") == mine
     assert [path.name for path in store.list_parts(mine / "runs")] == ["1-a.parquet"]
     assert {path.name for path in (mine / "submissions").iterdir()} == {"mine", "theirs"}
     (mine / "runs" / "1-a.parquet").write_bytes(b"others")
-    assert shipped.lay_out(tmp_path / "results") is None
+    assert stored.lay_out(tmp_path / "results") is None
     assert (mine / "runs" / "1-a.parquet").read_bytes() == b"others"
     assert not list(mine.glob("**/*.tmp"))
 

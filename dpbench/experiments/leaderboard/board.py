@@ -12,7 +12,7 @@ from dpbench import algorithms, frames
 from dpbench.algorithms.base import make_settings
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
-from dpbench.leaderboard.submitted import Submitted, submissions
+from dpbench.leaderboard.stored import Submitted, submissions
 from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.grid import GridEntry

@@ -12,7 +12,7 @@ from dpbench.experiments.leaderboard.board import PAPER, Board, WithWords, board
 from dpbench.leaderboard import entrants, headline, places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, NOTHING, Placement, two
-from dpbench.leaderboard.submitted import submissions
+from dpbench.leaderboard.stored import submissions
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table
 from dpbench.study.style import look, problem_title
