@@ -49,7 +49,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import special
 
 from dpbench.privacy.accounting.allocation import LEAST_DELTA, Ratios, likelihood_ratio
 from dpbench.privacy.accounting.gaussian import normal_masses, squared_mu
@@ -258,6 +257,8 @@ def _range(release: Release, added: bool) -> tuple[float, float]:
             return 0.5 / z**2 - REACH / z, 0.5 / z**2 + REACH / z
         case Sketch(draws, ratio, _):
             # L = (q·ratio/(1 + ratio) - draws·ln(1 + ratio))/2 with the row, q of 1 + ratio times χ²; -L without.
+            from scipy import special  # where it is used: the accountings are loaded at every start
+
             halves = [special.gammaincinv(draws / 2, BEYOND / 4), special.gammainccinv(draws / 2, BEYOND / 4)]
             low, high = (
                 float(one * ratio * (1 / (1 + ratio) if added else 1) - draws / 2 * math.log1p(ratio)) for one in halves
@@ -341,6 +342,8 @@ def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
 
 def _chi2_masses(degrees: int, halves: Array) -> Array:
     """Masses of χ² between twice `halves`; those above its mean from the other tail, where the digits are."""
+    from scipy import special
+
     below, above = special.gammainc(degrees / 2, halves), special.gammaincc(degrees / 2, halves)
     masses: Array = np.where(halves[1:] < degrees / 2, np.diff(below), -np.diff(above))
     return masses
