@@ -9,7 +9,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.auditing.runs import audit, auditable
 
 EPSILON = 4.0
-TARGET = Path(__file__).resolve().parent.parent / "dpbench" / "reporting" / "audited.csv"
+TARGET = Path(__file__).resolve().with_name("audited.csv")
 
 
 def _at_defaults(name: str) -> bool:

@@ -1,12 +1,13 @@
 """How Sphinx builds the documentation (`make docs`): warnings are errors, nothing is fetched from the network."""
 
-import importlib.util
 import re
+import sys
 from pathlib import Path
 
 from dpbench.version import __version__
 
 HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
 
 project = "dpbench"
 copyright = "the dpbench developers"
@@ -120,10 +121,9 @@ def _is_prose(text):
 
 def _generate(app):
     """Write the pages that are made from the code."""
-    spec = importlib.util.spec_from_file_location("generate", HERE / "generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    module.write(HERE / "generated")
+    import generate  # beside this file
+
+    generate.write(HERE / "generated")
 
 
 def setup(app):

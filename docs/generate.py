@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import msgspec
+import privacy_page
 
 from dpbench import algorithms, datasets
-from dpbench.reporting import privacy_page
 
 
 def write(folder: Path) -> None:

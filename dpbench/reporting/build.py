@@ -35,7 +35,7 @@ def build(
     reference: "experiment" or "experiment/artefact"; None for all, runs of one's own among them, which profile "adhoc"
     selects alone. UserError when the selection has no results.
     """
-    from dpbench.reporting import adhoc, errata_pages, pages, privacy_page
+    from dpbench.reporting import adhoc, errata_pages, pages
 
     if profile == adhoc.PROFILE and reference is not None:
         raise UserError("--profile adhoc goes without --experiment: it is of runs that dpbench run --algo made")
@@ -56,7 +56,6 @@ def build(
     # After all experiments: these pages sum up over what every one of them wrote.
     for folder in dict.fromkeys(folders):
         yield f"{errata_pages.save(folder)}.*  {errata_pages.TITLE}"
-        yield f"{privacy_page.save(folder)}.*  {privacy_page.TITLE}"
         yield f"to read all of it, open {pages.write(folder, Path(results) / folder.name)}"
     if own:
         yield from adhoc.build(results, figures)

@@ -22,7 +22,6 @@ from dpbench.reporting import (
     glossary,
     manifest,
     matrix,
-    privacy_page,
     reproduction,
 )
 from dpbench.reporting.html import articles, badge, breakable, join, link, page, table, tag
@@ -45,7 +44,6 @@ def write(folder: Path, results: Path) -> Path:
     nav = [
         ("index.html", "Overview"),
         *((f"{name}/index.html", one["short"]) for name, one in manifests.items()),
-        ("privacy.html", "Privacy"),
         ("errata.html", "Errata"),
         (glossary.PAGE, glossary.TITLE),
     ]
@@ -58,8 +56,6 @@ def write(folder: Path, results: Path) -> Path:
         files.write(folder / name / "index.html", page(title, nav, body, root="../", here=here))
     errata = page(f"{errata_pages.TITLE} – {SITE}", nav, errata_pages.body(), here="errata.html")
     files.write(folder / "errata.html", errata)
-    privacy = page(f"{privacy_page.TITLE} – {SITE}", nav, privacy_page.body(), here="privacy.html")
-    files.write(folder / "privacy.html", privacy)
     words = page(f"{glossary.TITLE} – {SITE}", nav, glossary.body(), here=glossary.PAGE)
     files.write(folder / glossary.PAGE, words)
     index = folder / "index.html"

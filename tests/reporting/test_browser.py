@@ -37,7 +37,7 @@ PROBE = """<script>addEventListener("load", () => {
 COLLECT = """<script>addEventListener("load", () => setTimeout(() => document.body.setAttribute("data-probe",
   JSON.stringify(Array.from(frames, one => one.document.body.dataset.probe || null))), 1500))</script>"""
 
-PAGES = ["index.html", "errata.html", "privacy.html", "small/index.html"]
+PAGES = ["index.html", "errata.html", "small/index.html"]
 WIDTHS = {"desktop": 1280, "phone": 390}
 
 
@@ -96,27 +96,24 @@ def test_no_page_writes_to_the_console(seen):
 @pytest.mark.parametrize("page", PAGES)
 def test_a_page_loads_and_its_images_are_there(seen, page):
     found = told(seen, page, "desktop")
-    assert (found["images"] > 0) == (page not in ("errata.html", "privacy.html"))
+    assert (found["images"] > 0) == (page != "errata.html")
     assert found["broken"] == found["silent"] == 0
     assert found["styled"]
     assert found["overflow"] <= 0
 
 
-def test_the_privacy_page_is_short_while_it_is_folded_and_no_table_is_cut(seen):
-    found = told(seen, "privacy.html", "desktop")
-    assert 1 < found["screens"] <= 8
-    assert found["cut"] == []
+def test_no_table_is_cut_but_on_a_phone(seen):
     assert told(seen, "small/index.html", "desktop")["cut"] == []
     assert "tabled" in told(seen, "small/index.html", "phone")["cut"]  # what is cut is seen
 
 
 @pytest.mark.slow
 def test_the_pages_of_the_repository_are_short_and_no_table_is_cut(tmp_path):
-    """second_order and privacy had 28 and 35 screens: those of the full profile, in today's style."""
+    """second_order had 28 screens: those of the full profile, in today's style."""
     full = ROOT / "figures" / "full"
     if not (full / "index.html").exists():
         pytest.skip("dpbench report --profile full makes the pages")
-    pages = {str(path.relative_to(full)): path for path in [full / "privacy.html", *sorted(full.glob("*/index.html"))]}
+    pages = {str(path.relative_to(full)): path for path in sorted(full.glob("*/index.html"))}
     for name, path in pages.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
         with_probe(path, PROBE, tmp_path / name)
@@ -124,10 +121,9 @@ def test_the_pages_of_the_repository_are_short_and_no_table_is_cut(tmp_path):
             shutil.copy(image, (tmp_path / name).parent)
     shutil.copy(ROOT / "dpbench" / "reporting" / "style.css", tmp_path)
     found, _ = in_frames(tmp_path, {name: (tmp_path / name).as_uri() for name in pages}, ["desktop"])
-    assert len(found) == 7
+    assert len(found) == 6
     assert {name: one["cut"] for (name, _), one in found.items() if one["cut"]} == {}
     assert all(one["screens"] <= 10 for one in found.values())
-    assert found["privacy.html", "desktop"]["screens"] <= 8
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -1,9 +1,14 @@
 """The page of every method's privacy is what the code declares, and nothing else."""
 
+import importlib.util
 import re
+from pathlib import Path
 
 from dpbench import algorithms
-from dpbench.reporting import privacy_page
+
+SPEC = importlib.util.spec_from_file_location("privacy_page", Path(__file__).parents[1] / "docs" / "privacy_page.py")
+privacy_page = importlib.util.module_from_spec(SPEC)
+SPEC.loader.exec_module(privacy_page)
 
 
 def test_every_method_is_there_with_every_release_it_declares():
@@ -36,7 +41,6 @@ def test_a_method_that_is_new_is_on_the_page(monkeypatch):
     monkeypatch.setattr(registry, "get", lambda name: OneShot())
     text = privacy_page.text()
     assert "| answer | the answer\\|to all | Laplace | 1 | 1/n | 2·1/n |" in text
-    assert '<td class="short">the answer|to all</td>' in privacy_page.body()
 
 
 def test_the_audits_bounds_stand_beside_their_releases_and_are_below_their_claims():

@@ -9,18 +9,14 @@ import contextlib
 import csv
 import sys
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import NamedTuple
 
-from markupsafe import Markup
-
-from dpbench import algorithms, files
+from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
 from dpbench.errors import UserError, counted
 from dpbench.privacy import accounting
 from dpbench.privacy.disclosure import MECHANISMS
-from dpbench.reporting.html import breakable, folding, join, table, tag
 
 TITLE = "The privacy of each algorithm"
 INTRO = (
@@ -35,7 +31,6 @@ NOTATION = (
 )
 HEADER = ["release", "what", "mechanism", "times", "add/remove", "replace-one", "because", "where"]
 AUDIT = ["release", "audited at", "bound", "claim"]
-AUDITED = "audited.csv"
 AUDIT_SLACK = 1 + 1e-3  # bounds and claims are printed to three digits
 PUBLISHED = (
     ("noise_scale", "as-published-code"),
@@ -114,7 +109,7 @@ def _flaws(method: Algorithm, name: str) -> Iterator[tuple[str, str]]:
 
 def _bounds() -> dict[str, list[list[str]]]:
     """Algorithm → rows under AUDIT, of the last audit that was kept."""
-    source = resources.files(__package__) / AUDITED
+    source = Path(__file__).with_name("audited.csv")
     if not source.is_file():
         return {}
     bounds: dict[str, list[list[str]]] = {}
@@ -152,27 +147,6 @@ def text() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def body() -> Markup:
-    """The main part of privacy.html."""
-    methods: list[tuple[str, object, Markup]] = []
-    listed = list(sections())
-    for one in listed:
-        facts = tag("dl", join(tag("dt", name) + tag("dd", breakable(told)) for name, told in one.facts))
-        releases = table(HEADER, one.releases) if one.releases else tag("p", "It releases nothing with noise.")
-        audited = table(AUDIT, one.audited) if one.audited else Markup("")
-        kinds = "; ".join(dict.fromkeys([dict(one.facts)["proved for"], *(row[2] for row in one.releases)]))
-        heading = join([f"{one.name}: {one.title} ", tag("small", kinds)])
-        methods.append((f"method-{one.name}", heading, facts + releases + audited))
-    mechanisms = table(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()], whole=True)
-    composed = table(["accounting", "what it is"], [[name, breakable(told)] for name, told in modes()], whole=True)
-    rules: list[tuple[str, object, Markup]] = [
-        ("mechanisms", "Mechanisms, with their theorems", mechanisms),
-        ("composition", "Composition", composed),
-    ]
-    lead = tag("p", f"{INTRO} {summary(listed)}", cls="lead") + tag("p", NOTATION, cls="caption")
-    return tag("h1", TITLE) + lead + folding([*rules, *methods])
-
-
 def summary(methods: list[Section]) -> str:
     """How many methods are private, and what the audit found of them."""
     private = sum(dict(one.facts)["private"] == "yes" for one in methods)
@@ -185,13 +159,6 @@ def summary(methods: list[Section]) -> str:
         f"the data that no ε covers. The audit has {counted(len(rows), 'lower bound')} on the releases of "
         f"{counted(len(audited), 'method')}: {told} what the method claims."
     )
-
-
-def save(folder: Path) -> Path:
-    """Write privacy.md; its path without the suffix."""
-    stem = folder / "privacy"
-    files.write(stem.with_suffix(".md"), text())
-    return stem
 
 
 def _markdown(header: list[str], rows: list[list[str]]) -> str:
