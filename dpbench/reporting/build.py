@@ -18,7 +18,7 @@ from dpbench.leaderboard import stored
 from dpbench.reporting.scorecard import in_words, judged, statement, verdicts
 from dpbench.study.context import Context, contexts
 from dpbench.study.declare import Artefact
-from dpbench.study.experiment import Experiment
+from dpbench.study.experiment import PLANTED, Experiment
 
 PRINTED = ("Fig.", "Table", "App.")  # how the title of what is in the paper begins
 
@@ -126,14 +126,15 @@ def _save(context: Context, one: Artefact, folder: Path) -> dict[str, Any]:
     # The style is global in Matplotlib; left on, it would change a user's own figures.
     with figure_style():
         output = one.render(context)
-        unfinished = context.unfinished(one.name) if own else ""
+        runs = one.name if own or one.name == PLANTED else ""  # whose runs it is of; "" for those of all
+        unfinished = context.unfinished(runs) if runs else ""
         output.gaps += [unfinished] if unfinished else []
         title = headed(one.title, output.finding)
         method = [output.method, context.behind(one.name) if own else ""]
         method += [f"In the paper: {cited}."] if cited != printed else []
         output.method = " ".join(filter(None, method))
         files = output.save(folder / one.name, title)
-    return manifest.entry(one.name, title, context.command(one.name if own else ""), output, files)
+    return manifest.entry(one.name, title, context.command(runs), output, files)
 
 
 def check(

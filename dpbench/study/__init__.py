@@ -3,7 +3,7 @@
 A paper is a package under `experiments/`: a `grid.toml` (see `study.grid` for the format), what the paper published
 (`published.toml`), a `words.md` with every sentence, and modules of short functions:
 
-    EXPERIMENT = Experiment(name=…, title=…, citation=…, package=__name__, modules=(figures, tables, claims))
+    EXPERIMENT = PAPER.experiment(figures, tables, claims)  # title, citation, short and about: words.md
 
 - `paper`: `PAPER = Paper(__name__)`; `@PAPER.artefact("fig2")`, `@PAPER.claim("ten-times")` or `@PAPER.erratum("…")`
   over functions that give numbers; `Ends`, means by named keys; `drawn_lines`, panels of lines with their gaps.

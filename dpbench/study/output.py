@@ -134,7 +134,7 @@ class Table(_Files):
             lead, trail: headings before and after → words of the line's key.
             across: heading → what the rows of one column have in common.
             cell: the words of a row.
-            missing: the gap of a cell without a row; with `whole`, of a line without any.
+            missing: the gap of a cell without a row, "" where no grid asks for it; with `whole`, of a line without any.
             data: what is saved beside it; the cells' own words by default.
         """
         names = list(dict.fromkeys(name for key in across.values() for name in key))
@@ -148,7 +148,7 @@ class Table(_Files):
             lost = [{**key, **at} for at, text in zip(across.values(), cells, strict=True) if text == "–"]
             if whole:
                 lost = [] if own_cells else [dict(key)]
-            gaps += [missing(one) for one in lost] if missing else []
+            gaps += filter(None, map(missing, lost)) if missing else []
         return cls(pd.DataFrame(lines, columns=[*lead, *across, *(trail or {})]), data, gaps)
 
     def _write(self, stem: Path, title: str) -> list[Path]:

@@ -1,12 +1,22 @@
 """Runs are counted once each, however many blocks ask for them, and each for what it is."""
 
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from dpbench import experiments
 from dpbench.run import runner
 from dpbench.run.job import JobSeries, make_job
 from dpbench.run.row import Point, Row
 from dpbench.run.store import Ended, Store
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
-from dpbench.study.standing import RunCount
+from dpbench.study.standing import RunCount, run_counts
+
+ROOT = Path(__file__).parents[2]
 
 
 def series(seeds, repetitions=(0,), T=3, trace=False, problem="synthetic"):
@@ -74,3 +84,24 @@ def test_run_starts_as_many_runs_as_status_and_pages_count(tmp_path, monkeypatch
     assert (whole, missing, failed, beyond) == (4, 2, 1, 0)
     assert {job.key for job in started} == {*keys} - {first}
     assert runner.estimate(planned.jobs, store, 1) > runner.estimate(planned.jobs[:1], store, 1)
+
+
+@pytest.mark.parametrize("name", [one for one in experiments.BUILTIN if one != "leaderboard"])
+def test_status_run_and_the_committed_pages_count_the_same_rows(name, tmp_path, monkeypatch):
+    """Of every artefact of a paper; `run` is asked for the smallest of those that lack some, or of all."""
+    shutil.copytree(ROOT / "results" / "full" / name, tmp_path / "full" / name)
+    experiment, store = experiments.get(name), Store(tmp_path, "full", name)
+    page = json.loads((ROOT / "figures" / "full" / name / "artefacts.json").read_text(encoding="utf-8"))["artefacts"]
+    gaps = {one["name"]: [gap for gap in one["gaps"] if "dpbench run" in gap] for one in page}
+    counts = {one.artefact.partition("/")[2]: one for one in run_counts(experiment, "full", store)}
+    assert len(counts) > 4
+    for artefact, count in counts.items():
+        told = [int(gap.split()[0].replace(",", "")) for gap in gaps[artefact] if re.match(r"[\d,]+ of the ", gap)]
+        assert told == [count.missing] * bool(count.missing), artefact
+        assert count.missing or not gaps[artefact], artefact  # a gap that no run fills is none
+    least = min(counts, key=lambda one: (not counts[one].missing, counts[one].done))
+    planned, started = plan(experiment.blocks("full", least), store), []
+    monkeypatch.setattr(runner, "batches", lambda jobs, workers=1: started.extend(jobs) or [])
+    monkeypatch.setattr(runner, "_heal", lambda jobs: None)
+    runner.run(planned.jobs, store)
+    assert len(started) == counts[least].missing + counts[least].failed

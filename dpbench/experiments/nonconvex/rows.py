@@ -254,5 +254,5 @@ def compared(context: Context, target: LossTable, quantity: str = "loss", varian
 
 def methods_and_epsilons(context: Context, target: LossTable) -> list[tuple[str, float]]:
     """(method, ε) of a target's grid, in table order."""
-    there = {(a, e) for block in context.blocks(target.artefact) for a in block.algorithms for e in block.epsilon}
+    there = {(a, e) for _, a, e in context.cells(target.artefact)}
     return [(a, e) for a in METHODS for e in EPSILONS if (a, e) in there]

@@ -301,8 +301,7 @@ def _panels_without(context: Context, there: dict[tuple[str, float], float]) -> 
     asked = {
         (problem, epsilon)
         for artefact in ("fig3", "fig7")
-        for block in context.blocks(artefact, trace=True)
-        for problem, _, epsilon in block.cells
+        for problem, _, epsilon in context.cells(artefact, trace=True)
         if problem in set(context.rows(artefact, timed=0)["problem"])
     }
     return len(asked - there.keys())

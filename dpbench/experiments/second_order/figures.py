@@ -93,7 +93,7 @@ def _lowest(table: pd.DataFrame) -> str:
 
 def _note_missing_points(page: Panels, axis: Axes, name: str, panel: pd.DataFrame, problem: str) -> None:
     """The points of the grid that have no rows yet: how many in the panel, which in the figure's gaps."""
-    cells = {(a, e) for block in page.context.blocks(name) for p, a, e in block.cells if p == problem}
+    cells = {(a, e) for p, a, e in page.context.cells(name) if p == problem}
     missing = cells - set(zip(panel["algorithm"], panel["epsilon"], strict=True))
     for algorithm in dict.fromkeys(a for a, _ in sorted(missing)):
         epsilons = ", ".join(f"{e:g}" for e in sorted(e for a, e in missing if a == algorithm))
