@@ -245,6 +245,8 @@ def _statement(model: str) -> None:
 @model.command("card")
 @click.argument("model", metavar="MODEL.json")
 @out("FILE.md", "Where to write it; the terminal by default.")
+@click.option("--holder", metavar="FILE.toml", help="What only you can state: use, access, other releases, …")
+@click.option("--registry", metavar="FILE.yaml", help="Also write a draft entry of the Deployments Registry.")
 @LIKE
 @SHARE
 @SIGNAL

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import msgspec
@@ -14,6 +15,7 @@ from dpbench.errors import silent
 from dpbench.own.forecast import Forecasts
 from dpbench.own.model import Model, load
 from dpbench.own.planning import plan
+from dpbench.own.registry import entry, fields, read_holder
 from dpbench.own.statement import Statement
 from dpbench.schema import Schema, word
 
@@ -31,12 +33,15 @@ TEMPLATES.filters |= {"cell": _cell, "word": word}
 TEMPLATES.globals["number"] = lambda bounds: f"{bounds[0]:g} to {bounds[1]:g}"
 
 
-def card_of(name: str, model: Model, statement: Statement, holds: Sequence[str], plan: Forecasts) -> str:
+def card_of(
+    name: str, model: Model, statement: Statement, holds: Sequence[str], plan: Forecasts, holder: dict[str, Any]
+) -> str:
     """The card, in Markdown; name: of the model's file; holds: what was checked of its statement."""
     return TEMPLATES.get_template("card.md").render(
         name=name, schema=described(model), classes=[str(label) for label in model.labels or ()],
         bound=model.bound or model.encoding.bound, positional=model.positional, statement=statement, holds=holds,
-        plan=plan, foreseen=next((one for one in plan.forecasts if one.method == statement.mechanism), None),
+        plan=plan, holder=holder, questions=fields(),
+        foreseen=next((one for one in plan.forecasts if one.method == statement.mechanism), None),
     )  # fmt: skip
 
 
@@ -55,6 +60,8 @@ def card(
     model: str | os.PathLike[str],
     *,
     out: str | os.PathLike[str] | None = None,
+    holder: str | os.PathLike[str] | None = None,
+    registry: str | os.PathLike[str] | None = None,
     like: str | os.PathLike[str] | None = None,
     share: Mapping[str, float] | None = None,
     signal: float | None = None,
@@ -71,6 +78,9 @@ def card(
     Args:
         model: the file that an estimator saved.
         out: a Markdown file to write; None writes none.
+        holder: a TOML file of what only the holder of the model can say, see `dpbench.own.registry`; the card shows
+            its answers to NIST SP 800-226 as stated, not as checked.
+        registry: a YAML file to write: the model as a draft entry of the Deployments Registry.
         like, share, signal, worlds, seed, jobs, progress: as of `plan`.
 
     Raises:
@@ -78,7 +88,11 @@ def card(
         DoesNotHold: something that it states can be computed and is not so.
     """
     saved, statement, holds = load(model)
-    files.writable("out", out)  # before minutes of simulation
+    stated = read_holder(holder)
+    for argument, path in (("out", out), ("registry", registry)):  # before minutes of simulation
+        files.writable(argument, path)
+    if registry is not None:
+        files.written(entry(statement, holds, described(saved), stated), registry)
     foreseen = plan(
         described(saved),
         statement.rows,
@@ -94,4 +108,4 @@ def card(
         jobs=jobs,
         progress=progress,
     )
-    return files.written(card_of(Path(model).name, saved, statement, holds, foreseen), out)
+    return files.written(card_of(Path(model).name, saved, statement, holds, foreseen, stated), out)

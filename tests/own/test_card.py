@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,8 +12,11 @@ import pytest
 import dpbench
 from dpbench.cli import main
 from dpbench.errors import UserError
+from dpbench.files import read_toml
+from dpbench.own import registry
 from dpbench.schema import Column, Schema, Target
 
+FIELDS = Path(registry.__file__).with_name("registry.toml")
 SCHEMA = Schema(
     target=Target(name="rich", classes=("no", "yes")),
     columns={"age": Column(bounds=(0, 100), missing="indicator"), "town": Column(categories=("Bonn", "Ulm"))},
@@ -112,3 +117,124 @@ def test_the_command_writes_a_card(saved, capsys):
     out, _ = capsys.readouterr()
     assert not end.value.code
     assert out.startswith("# m.json\n\nA linear logistic model that predicts the class of rich: no, yes.")
+
+
+HOLDER = """
+url_slug = "people-2026"
+
+[basic]
+name = "Income"
+data_curators = ["Example Institute"]
+description = "Predicts income"
+intended_use = "Teaching"
+data_product_region = "Germany"
+publication_date = "2026-11-26"
+
+[administrative]
+registry_authors = ["A. Person"]
+
+[nist]
+unit = "one row a person"
+"""
+DETAILS = {
+    "deployment_model": {
+        "model_name": "Central",
+        "actors": "the institute",
+        "release_type": "One release",
+        "data_source_type": "Static",
+        "access_type": "Non-interactive",
+    },
+    "accounting": {"post_processing": "none"},
+    "implementation": {"preprocessing_and_hyperparameter_tuning": "none", "justification": "defaults"},
+}
+
+
+def valid(whole):
+    """What is wrong with an entry by the registry's schema, whose fields registry.toml lists with their source."""
+    fields = {place: one for place, one in read_toml(FIELDS)["fields"].items() if "asks" not in one}
+    tables = {place.rpartition(".")[0] for place in fields} | {""}
+
+    def leaves(table, above=""):
+        for name, value in table.items():
+            place = f"{above}.{name}".strip(".")
+            yield from leaves(value, place) if isinstance(value, dict) and place in tables else [(place, value)]
+
+    found = dict(leaves(whole["deployment"])) | {"url_slug": whole["url_slug"]}
+    wrong = [place for place in found if place not in fields]
+    wrong += [place for place, one in fields.items() if one.get("required") and place not in found]
+    for place, value in found.items():
+        one = fields.get(place, {})
+        kind = list if one.get("list") else float if one.get("number") else str
+        wrong += [place] * (not isinstance(value, kind) or value not in one.get("values", [value]) or not value)
+    return wrong + [key for key in ("url_slug", "status", "tier", "deployment") if key not in whole]
+
+
+def written(saved, holder=HOLDER, out="entry.yaml"):
+    (saved / "holder.toml").write_text(holder)
+    statement, holds = dpbench.statement("m.json")
+    text = registry.entry(statement, holds, SCHEMA, registry.read_holder("holder.toml"))
+    return json.loads(text), statement
+
+
+def test_an_entry_passes_the_registrys_schema_and_says_what_the_statement_says(saved):
+    whole, statement = written(saved)
+    assert valid(whole) == []
+    assert (whole["status"], whole["tier"]) == ("Draft", 1)
+    loss = whole["deployment"]["privacy_loss"]
+    assert loss["privacy_parameters"] == {"epsilon": statement.epsilon, "delta": statement.delta}  # no ρ: no Gaussian
+    assert statement.guarantee in loss["privacy_parameters_details"]
+    assert "one row a person" not in json.dumps(whole)  # what NIST asks is for the card
+    del whole["deployment"]["basic"]["name"]
+    whole["deployment"]["dp_variant"]["variant_name"] = "ε-DP"
+    whole["deployment"]["extra"] = "x"
+    assert valid(whole) == ["extra", "basic.name", "dp_variant.variant_name"]
+
+
+def test_the_tier_follows_from_what_is_filled(saved):
+    def more(*tables):
+        lines = [f"{name} = {json.dumps(value)}" for table in tables for name, value in DETAILS[table].items()]
+        return "\n".join([f"[{tables[0]}]", *lines, ""])
+
+    two = HOLDER + more("deployment_model")
+    assert written(saved, two)[0]["tier"] == 2
+    whole, _ = written(saved, two + more("accounting") + more("implementation"))
+    assert (whole["tier"], valid(whole)) == (3, [])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (('name = "Income"\n', ""), "state basic.name in the holder's file"),
+        (('url_slug = "people-2026"', ""), "state url_slug in"),
+        (('["Example Institute"]', '"Example"'), "basic.data_curators must be a list of texts"),
+        (('"2026-11-26"', '"today"'), "basic.publication_date must be a date"),
+        (('intended_use = "Teaching"', 'use = "Teaching"'), "basic.use is no field"),
+        (("[nist]", '[dp_variant]\nvariant_name = "Pure DP"\n[nist]'), "is said by the model's own file"),
+        (('unit = "one row a person"', 'unit = "one\\nline"'), "nist.unit must be text on one line"),
+        (("[nist]", '[deployment_model]\nmodel_name = "Mine"\n[nist]'), "must be one of Local, Central"),
+    ],
+)
+def test_what_a_holder_states_is_refused_where_it_is_no_field(saved, change, says):
+    with pytest.raises(UserError, match=re.escape(says)):
+        written(saved, HOLDER.replace(*change))
+
+
+def test_rho_is_stated_where_all_is_gaussian(saved):
+    dpbench.PrivateClassifier(2.0, schema=SCHEMA, algorithm="dp-gd-average", row_bound=None).fit(people()).save(
+        "m.json"
+    )
+    whole, statement = written(saved)
+    rho = whole["deployment"]["privacy_loss"]["privacy_parameters"]["rho"]
+    z = [(one.count, one.release.noise_multiplier) for one in statement.composition]
+    assert rho == pytest.approx(sum(count / each**2 for count, each in z) / 2)
+
+
+def test_the_command_writes_both(saved, capsys):
+    (saved / "holder.toml").write_text(HOLDER)
+    given = ["--holder", "holder.toml", "--registry", "entry.yaml", "--out", "m.md", "--worlds", "2", "--jobs", "1"]
+    with pytest.raises(SystemExit, match="0"):
+        main(["model", "card", "m.json", *given])
+    assert valid(json.loads((saved / "entry.yaml").read_text(encoding="utf-8"))) == []
+    text = (saved / "m.md").read_text(encoding="utf-8")
+    assert "what a unit of privacy is beyond a row: one row a person." in text
+    assert "- Who can read the rows, and whether they are kept: not stated." in text

@@ -14,9 +14,10 @@ DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 BLANK = {tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER, tokenize.COMMENT}
 # Lines of code and imports, without blanks, docstrings and comments. All was 5,402 before there was one path, with
 # fewer kinds of cells, without a chain of charges, a nested comparison, the calibration of several classes and methods
-# that run beside the rows. The last ten of schema: patterns with others between them, and targets of a file that
+# that run beside the rows. The last 75 of own: what a holder states, and entries of a registry, of which nothing was
+# there before. The last ten of schema: patterns with others between them, and targets of a file that
 # scikit-learn scores. 230 of own: the window around a target, of which nothing was there before.
-MOST = {"own": 2_695, "schema": 1_050, "comparing": 760, "privacy/data_budget.py": 240, "datasets/own.py": 150}
+MOST = {"own": 2_770, "schema": 1_050, "comparing": 760, "privacy/data_budget.py": 240, "datasets/own.py": 150}
 
 
 def lines_of_code(text):
