@@ -28,6 +28,7 @@ HEADER = ["setting", "ε stated", "ε at least", "ε at most", "the statement"]
 WORDS = (("What was run", "ran"), ("What it misses", "misses"), ("Where the numbers come from", "bounds"))
 
 
+# Once: the accountants take seconds, and page, overview and counts all ask.
 @functools.cache
 def computed() -> tuple[tuple[str, Erratum, tuple[Case, ...] | str], ...]:
     """(experiment, entry, its cases or the line that says which data they need), paper by paper."""

@@ -49,6 +49,7 @@ def join(parts: Iterable[object], between: str = "") -> Markup:
 
 def link(target: str, text: object, **attributes: object) -> Markup:
     """A link to `target`."""
+    # Within a sentence its line end would be a blank before the full stop.
     return Markup(tag("a", text, href=target, **attributes).rstrip("\n"))
 
 

@@ -48,6 +48,7 @@ def update(folder: Path, context: Context, entries: list[dict[str, Any]]) -> Non
     """Put `entries` into the folder's manifest, in the experiment's order; those of artefacts not built now stay."""
     path = folder / FILE
     before = read(path) if path.exists() else {"artefacts": []}
+    # One artefact drawn anew leaves the others' words as their files are.
     known = {one["name"]: one for one in before["artefacts"]}
     known |= {one["name"]: one for one in entries}
     order = [one.name for one in (*context.experiment.artefacts, *judged(context.experiment))]

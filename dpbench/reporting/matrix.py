@@ -55,6 +55,7 @@ def values(records: list[dict[str, Any]], experiment: str, profile: str) -> Mark
             at += 1
             place = ", ".join(filter(None, (record["row"], record["column"])))
             title = f"{printed}, {place}: {_verdict_sentence(record)}"
+            # A run time is no verdict, and a square would be counted by the eye.
             if not record["run_time"]:
                 squares.append(_square(f"#value-{at}", record["verdict"], title, _mark(record)))
             lines.append(tag("li", _value(record, place), id=f"value-{at}"))

@@ -49,6 +49,7 @@ def write(folder: Path, results: Path) -> Path:
     ]
     files.write(folder / "style.css", (resources.files(__package__) / "style.css").read_text("utf-8"))
     for name, one in manifests.items():
+        # Relative, so that figures and results can be moved, or zipped, together.
         rows = Path(os.path.relpath(results / name, folder / name)).as_posix()
         body = experiment_page.body(one, folder / name, rows)
         title = f"{one.get('short', name)} – {SITE}"

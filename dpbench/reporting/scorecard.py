@@ -67,6 +67,7 @@ def scorecard(context: Context) -> Table:
     return made
 
 
+# Three artefacts, the page and the summary ask, and bootstraps take seconds.
 @memoised
 def judged(context: Context) -> list[Judged]:
     """The verdict on each published value of the context's paper."""

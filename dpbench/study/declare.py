@@ -64,6 +64,7 @@ class Claim:
         verdicts: list[Verdict] = []
         try:
             checked = self.check(context)
+            # One by one: what was judged before the rows of another setting were found missing stands.
             for verdict in [checked] if isinstance(checked, Verdict) else checked:
                 verdicts.append(verdict)
         except NotEnough as missing:
@@ -87,6 +88,7 @@ class Case:
 
     @property
     def verdict(self) -> str:
+        # The slack is for an accountant's rounding: an ε that is exactly kept is no false statement.
         if self.at_least > self.stated * (1 + 1e-9):
             return "false"
         if self.at_most > self.stated * (1 + 1e-9):

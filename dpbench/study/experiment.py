@@ -116,6 +116,7 @@ class Experiment:
         known = {one.name for one in self.artefacts} | ({PLANTED} if self.cells else set())
         if artefact is not None and artefact not in known:
             raise UserError(f"{self.name} has no artefact {artefact!r}: {nearest(artefact, known)}")
+        # A name with a slip of the pen would be an artefact that never gets its rows.
         for block in grid[profile]:
             wrong = sorted(set(block.artefacts) - known)
             if wrong:

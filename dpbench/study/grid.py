@@ -118,6 +118,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
         tuned = set(other.tuned)
         return (
             bool(tuned)
+            # Rows that wait for others, repeat others by the clock or are wrong on purpose are no candidates.
             and not (self.waits or self.timed or self.planted != (1.0,))
             and self._rest(tuned) == other._rest(tuned)
             and tuned <= set(self.settings)

@@ -156,6 +156,7 @@ def _placebo(judged: list[Mapping[str, Any]]) -> dict[str, tuple[int, int]]:
             continue
         notices, misses = (set(filter(None, one[name].split("; "))) for name in ("notices", "misses"))
         for recipe in notices | misses:
+            # Of a value that is blind to something else, passing this recipe too would tell nothing new.
             if set(DECIDING) - {recipe} <= notices:
                 passed.setdefault(recipe, []).append(recipe in misses)
     order = sorted(passed, key=lambda name: (name not in DECIDING, name))

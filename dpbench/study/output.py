@@ -68,6 +68,7 @@ class Figure(_Files):
         tick_alike(self.figure)
         self.figure.draw_without_rendering()
         self.figure.set_layout_engine(None)  # one layout, of which all formats are
+        # A date in a file would give equal rows other bytes.
         for suffix, metadata in (
             (".pdf", {"CreationDate": None, "ModDate": None}),
             (".svg", {"Date": None}),

@@ -213,6 +213,7 @@ class Paper:
         names: setting → its column, where that is not `set.<name>`. on: the switches that are on, joined by " + ".
         """
         rows = context.rows(artefact)
+        # A diverged run has a result, and stays as infinite: left out, it would flatter its setting.
         rows = rows[outcomes.has_result(rows["status"])]
         if rows.empty:
             return rows.assign(on=[], **{column: [] for column in names.values()})

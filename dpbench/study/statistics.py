@@ -43,6 +43,7 @@ def means(
 
     others: more columns, as name = (column, function). An infinite value makes the mean infinite.
     """
+    # A group whose δ or T is missing is one too, which pandas drops by default.
     grouped = rows.groupby(by, sort=sort, dropna=False)
     with np.errstate(invalid="ignore"):
         table = grouped.agg(mean=(value, "mean"), sd=(value, "std"), seeds=(value, "size"), **others).reset_index()

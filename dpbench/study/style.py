@@ -49,6 +49,7 @@ PROBLEM_TITLES = {"fmnist": "Fashion-MNIST"}
 def look(algorithm: str) -> Look:
     """The look of a registered algorithm; steady choices for one that the table does not know."""
     colours = (GREEN, PINK, YELLOW, GREY)
+    # By its letters: Python's hash of a text is another one in each process.
     index = sum(algorithm.encode()) % 16
     colour, marker, *label = LOOKS.get(algorithm, (colours[index % 4], "PXh*"[index // 4]))
     try:

@@ -20,6 +20,7 @@ IDENTITY = ["problem", "algorithm", "epsilon", "accounting"]
 
 def expand_settings(runs: pd.DataFrame) -> pd.DataFrame:
     """The runs with one more column `set.<name>` per setting that any of them has."""
+    # Seeds share their settings, so that there are far fewer texts to parse than runs.
     distinct = runs["settings"].drop_duplicates()
     parsed = pd.DataFrame([dict(settings_of(text)) for text in distinct], index=distinct.to_numpy()).add_prefix("set.")
     return runs.join(parsed, on="settings")

@@ -224,6 +224,7 @@ def judge(cells: Iterable[Cell], switches: Iterable[Switch] = ()) -> list[Judged
     own = [cell for cell in cells if cell.name not in copies]
     outcomes, bars = _corrected([outcome_of(cell, cell.published) for cell in own])
     honest, _ = _corrected([outcome_of(cell, HONEST) for cell in own])
+    # A copy is no neighbour: its runs are those of the cell itself.
     beside = _neighbours(own)
     done = {}
     for i, cell in enumerate(own):

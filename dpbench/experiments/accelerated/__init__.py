@@ -230,6 +230,7 @@ def published_curves(context: Context) -> WithWords:
     made = Table.crossed(table, keys, lead, across, "{ratio:.2f}", data=table)
     full = table[table["as_published"].astype(bool)]
     within = full["ratio"].astype(float).between(0.85, 1.15).sum()
+    # Six methods at two c, two batch sizes and four T.
     made.gaps = [] if len(full) == 96 else [context.gap("published_curves", f"{96 - len(full)} of 96 curves")]
     count = f"{within} of {len(full)} curves end within 15 % of the published ones" if len(full) else "No rows yet"
     return made, {"found": bool(len(full)), "count": count, "seeds": span(table["seeds"])}

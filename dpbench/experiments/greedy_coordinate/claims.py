@@ -56,6 +56,7 @@ class TunedEnds:
 
     def taken_off(self, problem: str, *methods: str) -> float:
         """The share of the start's error, to a hundredth of a percent."""
+        # Rounded, as -0.0000 of a run that hardly moves would print as a loss.
         return round(1 - self(problem, *methods).mean / self.start[problem], 4) + 0.0
 
     def lead(self, problem: str, greedy: tuple[str, ...], rivals: tuple[str, ...]) -> float:

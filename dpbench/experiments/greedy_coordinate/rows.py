@@ -93,6 +93,7 @@ def tuned_runs(context: Context, artefact: str, *, timed: bool = False, traced: 
     if traced:
         jobs = [job for job in context.jobs(artefact) if job.trace and bool(job.timed) == timed]
     else:
+        # The sweep that settings are chosen from lies beside them in the rows.
         jobs = plan([block for block in context.blocks(artefact) if artefact in block.artefacts], context.store).jobs
     return _shown(context, artefact, {job.key for job in jobs})
 

@@ -63,6 +63,7 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
             if not math.isnan(one.seconds):
                 place = _place(target, one.algorithm, one.epsilon)
                 place = place._replace(column=f"{place.column}: run time")
+                # As floats 2.0 and 2.000 are one: the paper prints one decimal, or three.
                 digits = 1 if math.isclose(one.seconds, round(one.seconds, 1)) else 3
                 number = Number("seconds", printed.shown(one.seconds, digits))
                 yield (0, *at), Cell(place, target.artefact, (number,), run_time=True)

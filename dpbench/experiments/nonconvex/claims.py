@@ -139,6 +139,7 @@ def minibatch(context: Context, variant: str, data: str) -> Verdict:
     told = f" (worse: {', '.join(worse)})" if worse else ""
     lacking = sorted({table for table, _ in missing})
     told += f"; no rows: Table {', '.join(map(str, lacking))}" if lacking else ""
+    # A lead, not a share: cells where neither terminates are evidence for nobody.
     lead, gap = len(better) - len(worse), len(missing)
     # Were all missing cells to come out for the loser, the winner would still have to win.
     if abs(lead) <= gap or not (better or worse):  # missing cells are put both ways

@@ -105,6 +105,7 @@ def on_the_clock(context: Context, traces: pd.DataFrame) -> tuple[pd.DataFrame, 
 def mean_curves(traces: pd.DataFrame) -> pd.DataFrame:
     """Mean, standard error and number of seeds of the excess by (problem, ε, algorithm, iteration)."""
     table = means(traces, ["problem", "epsilon", "algorithm", "iteration"], seconds=("seconds", "mean"))
+    # The mean of one seed has no error, and its band is its line.
     return table.assign(se=table["se"].fillna(0.0))
 
 

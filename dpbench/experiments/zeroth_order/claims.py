@@ -127,6 +127,7 @@ def tree_below_naive(context: Context) -> WithWords:
     table = rows.pivot_table(index=["set.T", "set.t"], columns="set.mechanism", values="measured").dropna()
     if table.empty or not {"tree", "naive"} <= set(table):
         raise NotEnough("rows of one of the two mechanisms are missing")
+    # In the noisiest round of the tree, as the claim is of every round.
     factor = (table["naive"] / table["tree"]).groupby("set.T").min()
     long = factor[factor.index >= LONG]
     if len(long) < 2:
@@ -234,6 +235,7 @@ def free_privacy(context: Context) -> WithWords:
     values = {"floor": floor, "tree": ", ".join(f"{s.failed} of {s.runs} at ρ = {rho:g}" for rho, s in tree.items())}
     if not costly:
         return None, values | {"found": "no ρ has an interval above the one without noise"}
+    # √d of phase-5, the one problem of this artefact.
     threshold = math.sqrt(5) * float(without["measured"].mean())
     free = [rho for rho in tree if rho > max(costly)]
     if not free:
