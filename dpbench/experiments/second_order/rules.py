@@ -63,7 +63,8 @@ def wins(context: Context) -> pd.DataFrame:
             continue
         costs = {problem: _cost(context, problem) for problem in set(newton["problem"])}
         cap = rule.cap(newton["T"], newton["problem"].map(costs))
-        # A rule that allows no T that was tried leaves DP-GD the smallest: more than its due, so that no win is our grid's.
+        # A rule that allows no T that was tried leaves DP-GD the smallest, which is more than its due:
+        # no win of DP-Newton comes from where our grid of T begins.
         at = newton.assign(cap=np.maximum(cap, newton["least"])).dropna(subset=["cap"]).sort_values("cap")
         pairs = pd.merge_asof(at, gd, left_on="cap", right_on="up_to", by=CELL)
         won = pairs["mean"].lt(pairs["gd"]).groupby(pairs["variant"]).agg(won="sum", cells="size")
