@@ -152,7 +152,22 @@ def solved(W: dp.Array, norms: dp.Array, gamma: float, evaluations: np.ndarray) 
     )
 
 
-class ApproximateObjectivePerturbation(dp.Algorithm):
+class ReleasedMinimiser(dp.Algorithm):
+    """What the methods share that find a minimiser to a public tolerance, and release it with noise."""
+
+    relation = dp.Relation.REPLACE_ONE
+    either = True
+    exact = "minimiser"
+    paper_accounting = "tight"
+    accountings: ClassVar = ("tight", "pure")
+    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
+    diagnostics = SOLVER
+
+    def work(self, n, d, settings):
+        return newton_work(n, d)
+
+
+class ApproximateObjectivePerturbation(ReleasedMinimiser):
     """aop: minimise f(w) + Λ/(2n)‖w‖² + <b, w> to ‖∇‖ ≤ γ = 1/n², then add noise to the minimiser.
 
     Replace-one neighbours differ in r = 2 rows, add/remove ones in r = 1: the gradient moves by Δ = rL₀/n, and
@@ -177,9 +192,6 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
 
     name = "aop"
     title = "AOP"
-    relation = dp.Relation.REPLACE_ONE
-    either = True
-    exact = "minimiser"
     paper_accounting = "basic"
     accountings: ClassVar = ("tight", "basic")
     needs = dp.Needs(convex=True, lipschitz=True, smooth=True)
@@ -187,7 +199,6 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
         objective_disclosure("the Hessian's part: one rank a row, or jointly with the gradient under tight"),
         output_disclosure(where=", γ = 1/n²"),
     )
-    diagnostics = SOLVER
 
     class Settings(dp.BaseSettings, frozen=True):
         fraction: dp.Share | None = None
@@ -208,9 +219,6 @@ class ApproximateObjectivePerturbation(dp.Algorithm):
 
     # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
     audit_case = dp.AuditCase(accounting="tight", n=300, d=16)
-
-    def work(self, n, d, settings):
-        return newton_work(n, d)
 
     @staticmethod
     def _calibrated(

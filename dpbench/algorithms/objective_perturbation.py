@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpbench.algorithms import base as dp
-from dpbench.algorithms.aop import SOLVER, jointly, newton_work, objective_disclosure, output_disclosure, solved
+from dpbench.algorithms.aop import ReleasedMinimiser, jointly, objective_disclosure, output_disclosure, solved
 from dpbench.algorithms.aop import minimise as minimise_smooth
 from dpbench.errors import UserError
 from dpbench.privacy import Budget
@@ -90,7 +90,7 @@ def _proximal_newton(
 JACOBIAN = 0.1  # the share of ε that a loss other than the logistic gives to the ratio of Jacobians, at most 1
 
 
-class DPObjectivePerturbation(dp.Algorithm):
+class DPObjectivePerturbation(ReleasedMinimiser):
     """objpert: release argmin Σ ℓ_i(w) + n·l1‖w‖₁ + (Λ/2)‖w‖² + <b, w>, b ~ N(0, σ²I), and noise on the solver's error.
 
     After Chaudhuri, Monteleoni and Sarwate (2011), Kifer, Smith and Thakurta (2012) and Redberg, Koskela and Wang
@@ -117,27 +117,18 @@ class DPObjectivePerturbation(dp.Algorithm):
 
     name = "objpert"
     title = "Objective perturbation"
-    relation = dp.Relation.REPLACE_ONE
-    either = True
-    exact = "minimiser"
-    paper_accounting = "tight"
     accountings: ClassVar = ("tight",)
-    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
     discloses = (
         objective_disclosure("gradient and Hessian jointly, or one rank a row for a loss other than the logistic"),
         output_disclosure(),
     )
     tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}
-    diagnostics = SOLVER
 
     class Settings(dp.BaseSettings, frozen=True):
         safety: dp.Positive = 0.03
 
     # Where the noise on the output, 1/n² to the solver's tolerance, is small beside b's, and its share of μ² too.
     audit_case = dp.AuditCase(n=300, d=16)
-
-    def work(self, n, d, settings):
-        return newton_work(n, d)
 
     def plan(self, problem, mechanisms, settings):
         _, event, output = calibrated(problem, mechanisms.budget, settings.safety)
@@ -182,7 +173,7 @@ def whole_ridge(problem: dp.Declaration, budget: Budget, safety: float) -> float
     return max(problem.n * problem.l2, required, sigma**2 * problem.d / (8 * problem.n * safety))
 
 
-class PureObjectivePerturbation(dp.Algorithm):
+class PureObjectivePerturbation(ReleasedMinimiser):
     """objpert-pure: release argmin Σ ℓ_i(w) + n·l1‖w‖₁ + (Λ/2)‖w‖² + <b, w>, b of density ∝ exp(-‖b‖/s), with noise.
 
     After Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 2, with another calibration: s = 2R/ε' under replace-one,
@@ -195,9 +186,6 @@ class PureObjectivePerturbation(dp.Algorithm):
 
     name = "objpert-pure"
     title = "Objective perturbation, pure"
-    relation = dp.Relation.REPLACE_ONE
-    either = True
-    exact = "minimiser"
     paper_accounting = "pure"
     accountings = ("pure",)
     delta = 0.0
@@ -207,16 +195,12 @@ class PureObjectivePerturbation(dp.Algorithm):
         output_disclosure("radial"),
     )
     tuning: ClassVar = {"safety": [0.01, 0.03, 0.1]}
-    diagnostics = SOLVER
 
     class Settings(dp.BaseSettings, frozen=True):
         safety: dp.Positive = 0.03
         output: dp.Share = 0.01
 
     audit_case = dp.AuditCase(n=10_000, d=1)  # the output's noise is 100/n of b's
-
-    def work(self, n, d, settings):
-        return newton_work(n, d)
 
     def plan(self, problem, mechanisms, settings):
         _, event = self._calibrated(problem, mechanisms.budget, settings)

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from dpbench.algorithms import base as dp
-from dpbench.algorithms.aop import SOLVER, newton_work, solved
+from dpbench.algorithms.aop import ReleasedMinimiser, newton_work, solved
 from dpbench.algorithms.objective_perturbation import minimise, tolerance
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
@@ -55,7 +55,7 @@ def release(mechanisms: dp.Mechanisms, W: dp.Array, sensitivity: float, parts: i
     return mechanisms.gaussian(W, sensitivity=sensitivity, rho=budget.rho / parts, label="output")
 
 
-class OutputPerturbation(dp.Algorithm):
+class OutputPerturbation(ReleasedMinimiser):
     """output-perturbation: release argmin F(w) + (m - l2)/2 ‖w‖² + noise, m = max(l2, m₀).
 
     Chaudhuri, Monteleoni and Sarwate (2011), Algorithm 1, with the solver's error. At the minimiser θ of F_D the
@@ -71,28 +71,18 @@ class OutputPerturbation(dp.Algorithm):
 
     name = "output-perturbation"
     title = "Output perturbation"
-    relation = dp.Relation.REPLACE_ONE
-    either = True
-    exact = "minimiser"
-    paper_accounting = "tight"
-    accountings: ClassVar = ("tight", "pure")
-    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
     discloses = disclosures(
         "the minimiser",
         "(L₀/n + 2·γ)/ridge",
         "a ridge-strongly convex objective whose gradient one row moves by L₀/n; γ is the solver's tolerance",
     )
     tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
-    diagnostics = SOLVER
 
     class Settings(dp.BaseSettings, frozen=True):
         radius: dp.Positive = 8.0
         ridge: dp.Positive | None = None
 
     audit_case = dp.AuditCase(n=300, d=2)
-
-    def work(self, n, d, settings):
-        return newton_work(n, d)
 
     def plan(self, problem, mechanisms, settings):
         plan(mechanisms)
@@ -126,7 +116,7 @@ class Phases(NamedTuple):
     sensitivities: list[float]
 
 
-class PhasedERM(dp.Algorithm):
+class PhasedERM(ReleasedMinimiser):
     """phased-erm: w_i = argmin F(w) + (λ_i/2)‖w - w_{i-1}‖² + noise, i = 1 … J, λ_i = 4^{i-1} λ_1, from w_0 = 0.
 
     Feldman, Koren and Talwar (2020), with all rows in every phase, as F is what is to be small and not the risk of new
@@ -146,12 +136,6 @@ class PhasedERM(dp.Algorithm):
 
     name = "phased-erm"
     title = "Phased ERM"
-    relation = dp.Relation.REPLACE_ONE
-    either = True
-    exact = "minimiser"
-    paper_accounting = "tight"
-    accountings: ClassVar = ("tight", "pure")
-    needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
     discloses = disclosures(
         "the minimiser near the last one",
         "(L₀/n + 2·γ)/ridge_i",
@@ -159,7 +143,6 @@ class PhasedERM(dp.Algorithm):
         count="J",
     )
     tuning: ClassVar = {"radius": [2.0, 8.0, 32.0]}
-    diagnostics = SOLVER
 
     class Settings(dp.BaseSettings, frozen=True):
         phases: dp.Count = 3
