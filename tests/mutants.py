@@ -1181,7 +1181,17 @@ def tried_at_random(count: int, seed: int) -> Iterator[tuple[random_mutants.Site
             # A name that pytest does not find is no failure, but neither is it found without the mistake.
             if status == UNKNOWN and _ended(copy, *likely, marks=COMMON) == UNKNOWN:
                 status = NONE
+            status = status or _thoroughly(copy, one)
             yield one, BROKEN if status == NONE else NOTICED if status else SURVIVES
+
+
+def _thoroughly(copy: Path, one: random_mutants.Site) -> int:
+    """1 where the thorough tests of its file and room notice a mistake, and pass without it; else 0."""
+    tests = random_mutants.thorough(one.file)
+    with _put(copy, one.file, one.mutated(copy)):
+        if _ended(copy, *tests, keep=False, marks=random_mutants.THOROUGH) in (0, NONE):
+            return 0
+    return int(_ended(copy, *tests, marks=random_mutants.THOROUGH) == 0)
 
 
 def _ended(copy: Path, *tests: str, keep: bool = True, marks: str = "") -> int:

@@ -3,7 +3,8 @@
 An operator is drawn, then a place in the source where it applies: a comparison that takes or leaves its border or is
 turned round, another constant, another sign, a statement left out, two arguments swapped. Each is judged by all tests
 of `make test` that run its statement: one run of them all, with a mark before the statement of each mistake, tells
-which. What runs where a module is loaded has no such tests, and is judged by those of its file and room.
+which. What runs where a module is loaded has no such tests, and is judged by those of its file and room. What is left
+is judged by the thorough tests of its file and room, of an experiment by what its paper says of the committed rows.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.outputs import PAPERS
+
 ROOT = Path(__file__).resolve().parent.parent
 OPERATORS = ("comparison", "constant", "sign", "dropped line", "swapped arguments")
 BORDERS = {
@@ -30,7 +33,7 @@ SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
 # Guards and speed, which no outcome shows: what `zip` does with unequal lengths, how much a cache keeps, copies.
 UNSEEN = ("strict", "maxsize", "stacklevel", "copy", "kw_only", "frozen")
 LEFT_OUT = ("scaffolding/", "version.py")  # templates, and a number
-COMMON = "not slow and not thorough"  # what make test runs
+COMMON, THOROUGH = "not slow and not thorough", "thorough and not slow"  # what make test and make thorough run
 MARKS = """
 import os
 from pathlib import Path
@@ -196,6 +199,13 @@ def covering(file: str) -> list[str]:
         elif room and test.startswith(f"{room}/"):
             ranks[test] = 2
     return sorted(ranks, key=lambda test: (ranks[test], test)) or ["test_api.py", "test_cli.py"]
+
+
+def thorough(file: str) -> list[str]:
+    """The tests of `make thorough` that a mistake in a file of dpbench is judged by."""
+    papers = [file.split("/")[1].removesuffix(".py")] if file.startswith("experiments/") else []
+    said = [f"tests/test_outputs.py::test_a_paper_says_what_it_said[{one}]" for one in papers if one in PAPERS]
+    return [*said, *(f"tests/{test}" for test in covering(file))]
 
 
 class _Marked(ast.NodeTransformer):

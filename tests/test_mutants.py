@@ -114,17 +114,22 @@ def test_random_mutants_are_drawn_anew_from_their_seed_and_have_tests():
     assert random_mutants.covering("privacy/verify.py")[0] == "privacy/test_verify.py"
 
 
-@pytest.mark.parametrize(("tests", "statuses", "became"), [
-    (["tests/test_a.py::test_a"], (0, 0), mutants.SURVIVES), (["tests/test_a.py::test_a"], (0, 1), mutants.NOTICED),
-    ([], (0, 1), mutants.SURVIVES), (None, (0, 1), mutants.NOTICED), (None, (1, 1), mutants.SURVIVES),
+@pytest.mark.parametrize(("tests", "statuses", "thorough", "became"), [
+    (["tests/test_a.py::test_a"], (0, 0), (0, 0), mutants.SURVIVES),
+    (["tests/test_a.py::test_a"], (0, 1), (0, 0), mutants.NOTICED),
+    ([], (0, 1), (0, 0), mutants.SURVIVES), (None, (0, 1), (0, 0), mutants.NOTICED),
+    (None, (1, 1), (0, 0), mutants.SURVIVES), ([], (0, 0), (0, 1), mutants.NOTICED),
+    ([], (0, 0), (1, 1), mutants.SURVIVES), ([], (0, 0), (5, 5), mutants.SURVIVES),
 ])  # fmt: skip
-def test_a_random_mutant_is_judged_by_tests_that_pass_without_it(monkeypatch, capsys, tests, statuses, became):
-    """By those that run its statement; at the import by those of its room, and only those that pass without it."""
+def test_a_random_mutant_is_judged_by_tests_that_pass_without_it(
+    monkeypatch, capsys, tests, statuses, thorough, became
+):
+    """By those that run its statement; at the import by those of its room; then by the thorough ones of its room."""
     (one,) = random_mutants.drawn(1, 3)
 
     def ended(copy, *tests, keep=True, marks=""):
-        assert marks == random_mutants.COMMON
-        return statuses[(copy / "dpbench" / one.file).read_text() != (ROOT / "dpbench" / one.file).read_text()]
+        ends = {random_mutants.COMMON: statuses, random_mutants.THOROUGH: thorough}[marks]
+        return ends[(copy / "dpbench" / one.file).read_text() != (ROOT / "dpbench" / one.file).read_text()]
 
     monkeypatch.setattr(mutants, "WHOLE", ("dpbench",))
     monkeypatch.setattr(mutants, "_ended", ended)

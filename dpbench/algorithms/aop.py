@@ -159,7 +159,7 @@ class ReleasedMinimiser(dp.Algorithm):
     either = True
     exact = "minimiser"
     paper_accounting = "tight"
-    accountings: ClassVar = ("tight", "pure")
+    accountings: ClassVar[tuple[str, ...]] = ("tight", "pure")
     needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l1", "l2"))
     diagnostics = SOLVER
 
