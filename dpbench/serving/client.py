@@ -331,7 +331,7 @@ def describe(reference: str) -> wire.Frame:
     if isinstance(method, LibrarySolver):
         return wire.NoMethod(why="it is another library's solver, which draws its own noise; run it as trusted code")
     return wire.DescribedMethod(
-        name=method.name, title=method.title or method.name, relation=method.relation.value, either=method.either,
+        name=method.name, title=method.title or method.name, relation=method.relation, either=method.either,
         private=method.private, accountings=list(method.accountings), paper_accounting=method.paper_accounting,
         delta=method.delta, labels=sorted(method.labels), needs=dataclasses.asdict(method.needs),
         settings=[_setting(field) for field in msgspec.structs.fields(method.Settings)],

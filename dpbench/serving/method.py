@@ -15,8 +15,8 @@ import numpy as np
 from dpbench.algorithms import registry, rules
 from dpbench.algorithms.base import Algorithm, BaseSettings, Needs, RunResult
 from dpbench.errors import UserError
+from dpbench.privacy import accounting
 from dpbench.privacy.exact.release import ExactMechanisms
-from dpbench.privacy.ledger import Relation
 from dpbench.privacy.plain import release_of
 from dpbench.problems import Declaration
 from dpbench.problems.exact import ExactProblem
@@ -44,12 +44,21 @@ class ServedMethod(Algorithm):
         if code.source and told.name in registry.names(plugins=False):
             raise UserError(f"{code.reference}: the name {told.name} is taken; give the class another `name`")
         self.code, self.fixed, self._labels = code, told.fixed, frozenset(told.labels)
+        ours = code.reference in registry.names(plugins=False) and not code.source
+        for mode in () if ours else (*told.accountings, told.paper_accounting):
+            if flaw := accounting.get(mode).flaw:
+                raise UserError(f"{code.reference}: accounting {mode}: {flaw}")
+        # A stranger's δ is one of ours: with .9, say, any noise would do for its ε.
+        delta = told.delta if ours or told.delta == 0 else rules.DELTA
         fields = [(one.name, NUMBER if one.number else Any, one.default) for one in told.settings]
+        try:
+            settings = msgspec.defstruct("Settings", fields, bases=(BaseSettings,), frozen=True)
+        except (TypeError, ValueError) as error:
+            raise UserError(f"{code.reference}: settings: {ascii(str(error))[1:200]}") from None
         own: dict[str, Any] = {
-            "name": told.name, "title": told.title, "relation": Relation(told.relation), "either": told.either,
-            "accountings": tuple(told.accountings), "paper_accounting": told.paper_accounting, "delta": told.delta,
-            "needs": _needs(told.needs),
-            "Settings": msgspec.defstruct("Settings", fields, bases=(BaseSettings,), frozen=True),
+            "name": told.name, "title": told.title, "relation": told.relation, "either": told.either,
+            "accountings": tuple(told.accountings), "paper_accounting": told.paper_accounting, "delta": delta,
+            "needs": _needs(told.needs), "Settings": settings,
         }  # fmt: skip
         for attribute, value in own.items():
             setattr(self, attribute, value)
@@ -138,9 +147,12 @@ def _budget(budget: Any) -> dict[str, Any]:
 def _needs(told: dict[str, Any]) -> Needs:
     """The needs that a method states; UserError for what are none."""
     try:
-        return msgspec.convert(told, Needs)
+        needs = msgspec.convert(told, Needs)
     except msgspec.ValidationError as error:
         raise UserError(f"needs: {ascii(str(error))[1:200]}") from None
+    if not needs.covered:
+        raise UserError("needs: there is no loss that its proof covers")
+    return needs
 
 
 @functools.lru_cache(maxsize=256)

@@ -52,9 +52,12 @@ def isolation() -> str:
 
 def ask(code: MethodCode, request: wire.Frame, reply: Any, limits: sandbox.Limits = LIMITS) -> Any:
     """What a method says, by a process that ends with it; UserError with its own words where it fails."""
-    with _process(code, limits) as channel:
-        channel.send(request)
-        answer = channel.receive(reply | wire.FailedRequest)
+    try:
+        with _process(code, limits, wire.DESCRIPTION) as channel:
+            channel.send(request)
+            answer = channel.receive(reply | wire.FailedRequest)
+    except PrivacyError as error:  # of a process that dies, or floods: there is no run yet that it ends
+        raise UserError(f"{code.reference}: what it says of itself is no description: {error}") from None
     if isinstance(answer, wire.FailedRequest):
         raise UserError(ascii(answer.error)[1:-1][:300])
     return answer

@@ -16,14 +16,18 @@ import msgspec
 import numpy as np
 
 from dpbench.errors import PrivacyError
+from dpbench.privacy.ledger import Relation
 
 FRAME = 1 << 20  # bytes of a frame, Hessians aside
 LARGEST = 64 << 20  # and with them
+DESCRIPTION = 1 << 14  # of what a method says of itself, which goes into rows
 DIMENSIONS = 3  # of an array
 MOST_ROUNDS = 10**5  # with correlated noise
 ROUNDING = 1e-6  # relative, of numbers that a copy of a method computes in another order
-WORD = Annotated[str, msgspec.Meta(max_length=80)]
-TEXT = Annotated[str, msgspec.Meta(max_length=400)]
+# Nothing that a terminal takes for a command, or that turns or hides what stands beside it.
+SHOWN = r"^[^\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\U000e0000-\U000e0fff]*$"
+WORD = Annotated[str, msgspec.Meta(max_length=80, pattern=SHOWN)]
+TEXT = Annotated[str, msgspec.Meta(max_length=400, pattern=SHOWN)]
 NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", min_length=2, max_length=40)]
 COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**8)]
 INDEX = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
@@ -320,7 +324,7 @@ class DescribedMethod(Frame, frozen=True):
 
     name: NAME
     title: WORD
-    relation: WORD
+    relation: Relation
     either: bool
     private: bool
     accountings: Annotated[list[WORD], msgspec.Meta(max_length=20)]

@@ -121,18 +121,34 @@ def test_a_file_s_text_is_read_once(tmp_path):
     assert bound.run().status == ["done"]
 
 
-FORGED = b"""
+FORGED = """
 from dpbench.serving import wire
+from dpbench.serving.wire import DescribedSetting
 
 truth = wire.DescribedMethod
-wire.DescribedMethod = lambda **told: truth(**told | {"name": "dp-gd"})
+wire.DescribedMethod = lambda **told: truth(**told | {forged})
 """
 
 
-def test_what_a_process_says_of_its_method_is_not_believed():
+@pytest.mark.parametrize(("forged", "told"), [
+    ({"name": "dp-gd"}, "the name dp-gd is taken"), ({"name": "../evil"}, "malformed"),
+    ({"title": "a\x1b[2J"}, "malformed"), ({"labels": ["a\u202eb"]}, "malformed"), ({"private": False}, "not private"),
+    ({"labels": ["a"] * 65}, "malformed"), ({"accountings": ["x" * 20_000]}, "at most"),
+    ({"needs": {"losses": 1}}, "needs: "), ({"needs": {"losses": []}}, "no loss that its proof covers"),
+    ({"accountings": ["as-released-code"]}, "accounting as-released-code: "), ({"paper_accounting": "free"}, "unknown"),
+    ({"settings": [wire.DescribedSetting(name="a b", default=1, number=True)]}, "settings: "),
+])  # fmt: skip
+def test_what_a_process_says_of_its_method_is_not_believed(forged, told):
     """Its file may change the code that describes it."""
-    with pytest.raises(UserError, match="the name dp-gd is taken"):
-        ServedMethod(process.MethodCode("Honest", FILE.read_bytes() + FORGED))
+    with pytest.raises(UserError, match=told) as caught:
+        ServedMethod(process.MethodCode("Honest", FILE.read_bytes() + FORGED.format(forged=forged).encode()))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_stranger_s_delta_is_one_of_ours():
+    forged = FORGED.format(forged={"delta": 0.9}).encode()
+    assert ServedMethod(process.MethodCode("Honest", FILE.read_bytes() + forged)).delta == "n^-2"
+    assert ServedMethod(process.MethodCode("dp-gd-laplace")).delta == algorithms.get("dp-gd-laplace").delta
 
 
 @pytest.mark.parametrize(("name", "told"), [
