@@ -267,6 +267,8 @@ class Algorithm:
         exact: what all its releases are, of what `dpbench.privacy.exact` takes without a rounding: "sums" over the
             rows, or a "minimiser" with a certificate. Then the guarantee of a fit holds for the bytes released, which
             the seam enforces. "" where it is proved for real numbers alone; in_reals: why.
+        persons: whether its proof, its steps and its T hold as they are where a record is a person's weighted mean of
+            rows: all it takes of the data are sums over all of them (`problems.persons`).
         paper_accounting: what `--accounting paper` means for it.
         accountings: the accounting modes it can be calibrated with, besides "paper".
         delta: the δ used when none is given, "n^-2", "n^-1" or a number.
@@ -296,6 +298,7 @@ class Algorithm:
     private: ClassVar[bool] = True
     exact: ClassVar[Literal["", "sums", "minimiser"]] = ""
     in_reals: ClassVar[str] = "it releases more than sums over the rows and minimisers"
+    persons: ClassVar[bool] = False
     paper_accounting: ClassVar[str] = "bs16"
     accountings: ClassVar[tuple[str, ...]] = ("tight", "text", "bs16", "cks20", "standard")
     delta: ClassVar[str | float] = "n^-2"

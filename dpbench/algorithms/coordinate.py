@@ -266,6 +266,7 @@ class DPGreedyCD(ByCoordinates):
     title = "DP-GCD"
     version = 2
     exact = "sums"
+    persons = True
     paper_accounting = "advanced"
     accountings = ("tight", "advanced")
     discloses = (

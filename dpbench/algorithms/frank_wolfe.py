@@ -32,6 +32,7 @@ class FrankWolfe(dp.Algorithm):
     title = "DP-Frank-Wolfe"
     home = "greedy_coordinate"
     exact = "sums"
+    persons = True
     paper_accounting = "tight"
     accountings: ClassVar = ("tight", "rdp", "pure")
     needs = dp.Needs(convex=True, smooth=True, regularisers=("l1", "l2"))

@@ -28,6 +28,7 @@ class DPGradientDescent(dp.Algorithm):
     name = "dp-gd"
     title = "DP-GD"
     exact = "sums"
+    persons = True
     needs = dp.Needs(lipschitz=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"step", "epsilon"})
     discloses = (
@@ -85,6 +86,7 @@ class DPAdam(dp.Algorithm):
     name = "dp-adam"
     title = "DP-Adam"
     exact = "sums"
+    persons = True
     paper_accounting = "tight"
     needs = dp.Needs(outputs=True, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"epsilon"})
@@ -177,6 +179,7 @@ class AveragedGD(dp.Algorithm):
     name = "dp-gd-average"
     title = "DP-GD, tail average"
     exact = "sums"
+    persons = True
     paper_accounting = "tight"
     needs = dp.Needs(convex=True, smooth=True, outputs=True, regularisers=("l1", "l2"))
     discloses = (

@@ -110,6 +110,7 @@ class LaplaceMomentum(dp.Algorithm):
     accountings = ("tight", "pure")
     delta = 0.0
     exact = "sums"
+    persons = True
     needs = dp.Needs(convex=True, lipschitz=True, smooth=True, row_norm=("l1", ROW_NORM), regularisers=("l2",))
 
     per_replicate: ClassVar = frozenset({"c"})
@@ -333,6 +334,7 @@ class DPAcceleratedNesterov(dp.Algorithm):
     name = "dp-accelerated-nesterov"
     title = "DP accelerated Nesterov"
     exact = "sums"
+    persons = True
     needs = dp.Needs(convex=True, lipschitz=True, smooth=True, regularisers=("l2",))
     diagnostics = (dp.ITERATIONS,)
     discloses = (dp.Disclosure("gradient", "the mean gradient", add_remove="L₀/n", why="‖∇f_i‖ ≤ L₀"),)

@@ -43,6 +43,7 @@ class AdaSSP(dp.Algorithm):
     title = "AdaSSP"
     home = "greedy_coordinate"
     exact = "sums"
+    persons = True
     paper_accounting = "standard"
     needs = dp.Needs(quadratic=True, regularisers=("l2",))
     discloses = (
@@ -119,6 +120,7 @@ class BoostedSSP(dp.Algorithm):
     title = "Boosted SSP"
     home = "greedy_coordinate"
     exact = "sums"
+    persons = True
     paper_accounting = "tight"
     needs = dp.Needs(quadratic=True, regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
@@ -194,6 +196,7 @@ class ChebyshevLogistic(dp.Algorithm):
     name = "dp-chebyshev"
     title = "Chebyshev SSP"
     exact = "sums"
+    persons = True
     paper_accounting = "tight"
     needs = dp.Needs(losses=("logistic",), regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})

@@ -79,7 +79,7 @@ def _checked(data: str, schema: str) -> int:
 
 @click.command("plan")
 @option("--schema", required=True, metavar="FILE.toml", help="Public description of the table: see dpbench schema.")
-@option("--n", required=True, metavar="N", help="How many rows the table has, or will have.")
+@option("--n", required=True, metavar="N", help="How many rows the table has; persons, where the schema has a unit.")
 @EPS
 @DELTA
 @option(

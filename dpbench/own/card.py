@@ -47,7 +47,9 @@ def card_of(
 
 def described(model: Model) -> Schema:
     """What is public of a model's table; of arrays, their columns by number or by name."""
-    schema = model.schema
+    schema, unit = model.schema, model.spec.unit or None
+    if unit not in schema.columns:  # of arrays: so that what is foreseen is of persons too
+        schema = msgspec.structs.replace(schema, unit=unit)
     if model.written:
         return schema
     names = model.features or list(schema.columns)

@@ -19,6 +19,7 @@ from dpbench.privacy.check import compose
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.noise import stream
 from dpbench.problems import catalogue
+from dpbench.problems.persons import OfPersons, Persons
 from dpbench.problems.risk import Diverged
 from dpbench.run.bind import BatchRun, BoundRun, bind
 from dpbench.run.execute import one_thread
@@ -79,6 +80,7 @@ def execute(
     start: str = "zero",
     check: bool = False,
     owned: bool = True,
+    persons: Persons | None = None,
 ) -> Fitted:
     """Fit the models of a plan.
 
@@ -89,11 +91,16 @@ def execute(
         seed: None draws from the system's entropy. start: see `dpbench.fit`.
         owned: whether X may be written to: rows are shortened and rounded in place.
         check: refuse data that do not fit, which tells of them, instead of repairing them row by row.
+        persons: whose the rows are, of a plan with a unit.
 
     Raises:
         PrivacyError: what was released does not keep the ε. Defect: it is not what was planned.
     """
     spec, bound, window, ledgers = plan.spec, None, None, []
+    if (persons is None) != (not spec.unit) or (persons and persons.count != spec.n):
+        raise Defect(f"{plan.name}: its rows are not of the persons that were planned for")
+    # Once, from the rows as they were given: all releases give a person's rows the same weights.
+    of_persons = None if persons is None else persons.weighted(X, y)
     # The bound comes first: all that follows takes it for public, as adaptive composition allows.
     if isinstance(plan.bound, windows.WindowSplit):
         window, lines = windows.release(
@@ -102,15 +109,16 @@ def execute(
         bound, ledgers = window.bound, [{"model": "all", **line} for line in lines]
         X, y = window.rows(X, unit, spec.lengths.numbers), window.residuals(X, y)
     elif plan.bound is not None:
-        found = row_bounds.release(X, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic)
+        found = row_bounds.release(
+            X, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic, of_persons=of_persons
+        )
         bound, ledgers = found.bound, [{"model": "all", **line} for line in found.ledger]
         X = row_bounds.shortened(X, unit / bound)
     runs, parts = [], list(plan.bound.parts if plan.bound else [])
     # Models of one class against the rest run one after another; the plan has shared ε and δ among them.
     for i in range(plan.models):
-        problem = _problem(
-            plan, X, y if plan.models == 1 else np.where(y == i, 1.0, -1.0), seed=seed, check=check, owned=owned
-        )
+        labels = y if plan.models == 1 else np.where(y == i, 1.0, -1.0)
+        problem = _problem(plan, X, labels, seed=seed, check=check, owned=owned, of_persons=of_persons)
         key = secrets.token_hex(32) if seed is None else f"fit/{plan.method.name}/{plan.each}/{plan.settings}/{seed}"
         if i:
             key += f"/{i}"  # models of one seed share no noise
@@ -143,7 +151,9 @@ def execute(
     return Fitted(plan, W, bound, window, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen)
 
 
-def _problem(plan: FitPlan, X: Any, y: Any, *, seed: int | None, check: bool, owned: bool) -> Any:
+def _problem(
+    plan: FitPlan, X: Any, y: Any, *, seed: int | None, check: bool, owned: bool, of_persons: OfPersons | None
+) -> Any:
     """The problem of one model: rows and labels, and what the plan declares of them."""
     spec, declared = plan.spec, plan.problem
     bounded = np.isfinite(declared.row_bound)
@@ -153,6 +163,7 @@ def _problem(plan: FitPlan, X: Any, y: Any, *, seed: int | None, check: bool, ow
         release=seed is None and not plan.flaw, exact=plan.exact,
         precision="float32" if owned and X.dtype == np.float32 else spec.precision,
         steady=spec.timing is not None or (plan.served and isinstance(X, np.ndarray)), owned=owned,
+        of_persons=of_persons,
         declared={"loss": declared.loss, "l1": spec.l1, "l2": declared.l2, "w2": spec.w2, "name": declared.name,
                   "row_bound_norm": declared.row_bound_norm, "row_bound": declared.row_bound},
     )  # fmt: skip

@@ -28,8 +28,9 @@ from dpbench.own import reading
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import execute, rows_of
 from dpbench.own.fit import REPRODUCIBLE
+from dpbench.own.inputs import persons_of
 from dpbench.own.model import Model
-from dpbench.own.spec import FitPlan, ParameterError, Spec, of_encoding, plan
+from dpbench.own.spec import GROUPS, FitPlan, ParameterError, Spec, of_encoding, plan
 from dpbench.own.statement import Statement
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.ledger import Composition, Relation
@@ -61,6 +62,7 @@ class _Private(BaseEstimator):
     timing: Literal["constant"] | None = None
     random_state: Any = None
     budget: DataBudget | None = None
+    unit: bool = False
 
     # What a fit is
 
@@ -68,7 +70,7 @@ class _Private(BaseEstimator):
         """What a fit to so many rows would release, and with what noise: no data are needed to say it.
 
         Args:
-            rows: n, public.
+            rows: n, public; with a unit the number of persons.
             schema: of the table; None takes that of the estimator.
 
         Raises:
@@ -81,6 +83,8 @@ class _Private(BaseEstimator):
             raise ParameterError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         labels = schema.target.classes or ()
         encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=positional)
+        if self.unit not in (True, False):
+            raise ParameterError(f"unit must be True or False, got {self.unit!r}; a column's name is the schema's unit")
         settings = {} if self.settings is None else self.settings
         if not isinstance(settings, Mapping):
             raise ParameterError(f"settings must be {{name: value}}, got {self.settings!r}")
@@ -90,6 +94,7 @@ class _Private(BaseEstimator):
             row_bound=None if schema.row_bound is not None else self._row_bound, l2=_plain(self.l2),
             class_weights=self._weights(labels), arithmetic=self.arithmetic, precision=self.precision,
             timing=self.timing, reproducible=self.random_state is not None, relation=rules.RELATION.value,
+            unit=schema.unit or (GROUPS if self.unit else ""),
         ))  # fmt: skip
 
     @property
@@ -110,8 +115,8 @@ class _Private(BaseEstimator):
 
     # One fit
 
-    def fit(self, X: Any, y: Any = None, **others: Any) -> Any:
-        """Fit on X (n, d) and y (n,); with a schema, y may be a column of X."""
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, **others: Any) -> Any:
+        """Fit on X (n, d) and y (n,); with a schema, y may be a column of X. groups: (n,) ids, see `unit`."""
         for name, value in others.items():
             if name != "sample_weight":
                 raise TypeError(f"fit() takes X and y, and no {name!r}")
@@ -123,11 +128,15 @@ class _Private(BaseEstimator):
         if self.budget is not None and not isinstance(self.budget, DataBudget):
             raise ParameterError(f"budget must be a dpbench.DataBudget or None, got {self.budget!r}")
         # A cell that cannot be read is no error yet: to raise before the charge would tell of it for nothing.
+        if self.unit and np.ndim(y) and len(y) != len(X):
+            raise ParameterError("y: give one label for each row of X")
         X, y, schema, of_rows, wrong = self._read(X, y)
-        plan, charge = self._plan(len(y), schema, positional=of_rows["positional"]), ""
+        unit, persons = persons_of(X, groups, schema.unit, asked=self.unit)
+        size = persons.count if persons else len(y)
+        plan, charge = self._plan(size, schema, positional=of_rows["positional"]), ""
         if self.budget is not None:  # before a cell is read: what a cell says must not decide whether it is paid for
             whole, what = plan.whole, f"{type(self).__name__}, {plan.name}"
-            charge = self.budget.charge(what, plan.releases, whole.epsilon, whole.delta)
+            charge = self.budget.charge(what, plan.releases, whole.epsilon, whole.delta, unit=unit)
         seeded, charged = self.random_state is not None, self.budget is not None
         reading.warn_of_clones(tuple(schema.columns), seeded=seeded, charged=charged)
         if wrong is not None:
@@ -135,7 +144,7 @@ class _Private(BaseEstimator):
         encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=of_rows["positional"])
         rows, labels = rows_of(plan, encoding, schema.target, X, y)
         seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
-        fitted = execute(plan, rows, labels, unit=encoding.unit, seed=seed)
+        fitted = execute(plan, rows, labels, unit=encoding.unit, seed=seed, persons=persons)
         model = models.model_of(fitted, schema=schema, labels=schema.target.classes,
                                 intercept=bool(self.fit_intercept), **of_rows)  # fmt: skip
         stated = model.statement(models.now(), fitted.releases, plan, charge)
@@ -288,6 +297,11 @@ class PrivateClassifier(ClassifierMixin, _Private):
             makes the fit repeatable, and no release: `guarantee_` says so.
         budget: a `DataBudget`, which this fit is charged to before it looks at the data; fits of clones, as in
             cross-validation, are too.
+        unit: whether a person may have several rows, all of which are protected together; `fit` then takes whose they
+            are as groups=, (n,) texts or whole numbers. A schema's `unit`, a column of X, says the same and goes with
+            the rows through scikit-learn's searches, so it is to be preferred. Each of a person's m rows counts 1/m;
+            the number of persons is public instead of n, and a row of an empty id moves no model. "auto" keeps to
+            methods whose releases are sums over all rows (`dpbench.problems.persons`).
 
     Attributes:
         classes_: the labels, sorted; coef_, intercept_: of decision_function, on features as given (within `bounds`);
@@ -362,7 +376,7 @@ class PrivateRegressor(RegressorMixin, _Private):
             row_bound "window": quartiles of the target, its mean and those of the columns are released first, so that
             bounds which are ten times too wide cost little (`dpbench.own.window`); it needs nμ√0.6 ≥ 66 of (ε, δ).
         l2: the ridge, on a target scaled to [-1, 1]; None: 0.
-        settings, arithmetic, precision, timing, random_state, budget: as of `PrivateClassifier`.
+        settings, arithmetic, precision, timing, random_state, budget, unit: as of `PrivateClassifier`.
 
     Attributes:
         coef_, intercept_: of predict, on features and target as given (within their bounds). The others as of
@@ -412,6 +426,7 @@ def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegre
                       settings=spec.settings or None, arithmetic=spec.arithmetic, precision=spec.precision,
                       timing=spec.timing)  # fmt: skip
     found.row_bound = spec.row_bound if model.schema.row_bound is None or model.written else model.schema.row_bound
+    found.unit = bool(spec.unit) and model.schema.unit is None
     if model.written:
         found.schema = model.schema
     if spec.class_weights is not None:

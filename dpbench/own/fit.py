@@ -14,12 +14,13 @@ from dpbench.algorithms import rules
 from dpbench.errors import UserError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import Fitted, execute, rows_of
-from dpbench.own.inputs import labels_beside
+from dpbench.own.inputs import labels_beside, persons_of
 from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
-from dpbench.own.statement import sentence
+from dpbench.own.statement import number_of, sentence
 from dpbench.privacy.check import profile, trade_off
 from dpbench.privacy.ledger import Composition, Relation
 from dpbench.problems import losses
+from dpbench.problems.persons import Persons
 from dpbench.run import shards
 from dpbench.schema.encoding import Encoding, encoding_of
 
@@ -131,6 +132,7 @@ def fit(
     timing: Literal["constant"] | None = None,
     rule: bool = False,
     trusted: bool = False,
+    groups: Any = None,
     **settings: Any,
 ) -> Fit:
     """Fit one model to (X, y) by a private optimiser, and check what it spent.
@@ -174,6 +176,10 @@ def fit(
             "bytes" and rows in an array; what remains is measured in the guide "Time". None: as fast as it goes.
         trusted: whether a method that is not dpbench's own (a file's, or of an installed package) runs where the rows
             are. By default it is served: it runs in a process without them, and is sent noised sums alone.
+        groups: (n,) texts or whole numbers that tell whose a row is, where a person may have several: then all rows of
+            one person are protected together, each counts 1/m of his m rows, and the number of persons is public
+            instead of n (`dpbench.problems.persons`). Rows of an empty id move no model. With a schema its `unit`, a
+            column of X, says it instead. For methods whose releases are sums over all rows; others are refused.
         rule: whether settings that are not given are those of the method's public rule, as of the estimators; else
             they are as published.
         **settings: the algorithm's settings, e.g. T=100.
@@ -202,7 +208,7 @@ def fit(
     }  # fmt: skip
     if schema is not None:
         schema = schemas.load(schema)
-        y, encoding, spec = _by_schema(schema, X, y, loss, row_bound, fields)
+        y, encoding, spec, persons = _by_schema(schema, X, y, loss, row_bound, groups, fields)
     else:
         if row_bound not in ("auto", None):
             raise UserError("row_bound: it goes with a schema, which says which columns are numbers")
@@ -211,14 +217,18 @@ def fit(
         X = X if shards.is_lazy(X) or hasattr(X, "tocsr") else np.asarray(X)
         if len(X.shape) != 2:
             raise UserError(f"X: shape {X.shape} found; give rows × columns")
-        encoding, spec = None, Spec(n=int(X.shape[0]), d=int(X.shape[1]), loss=loss or "logistic", **fields)
+        unit, persons = persons_of(X, groups, None, asked=groups is not None)
+        if persons and (shards.is_lazy(X) or len(np.shape(y)) != 1 or len(y) != X.shape[0]):
+            raise UserError("groups: they go with an array or a sparse matrix X, and a label for each of its rows")
+        n = persons.count if persons else int(X.shape[0])
+        encoding, spec = None, Spec(n=n, d=int(X.shape[1]), loss=loss or "logistic", unit=unit, **fields)
     made = plan(spec)  # refuses what cannot be before a cell is read
     # A refusal tells of the data, so a release repairs rows; a seeded run may refuse.
     check = bound == "check" or (bound is None and (seed is not None or bool(made.flaw)))
     if encoding is not None:
         X, y = rows_of(made, encoding, schema.target, X, y)
     fitted = execute(made, X, y, unit=encoding.unit if encoding else 1.0, seed=seed, start=start, check=check,
-                     owned=encoding is not None)  # fmt: skip
+                     owned=encoding is not None, persons=persons)  # fmt: skip
     public = (
         ["the schema", "the column types"] * (schema is not None)
         + made.public
@@ -228,14 +238,16 @@ def fit(
 
 
 def _by_schema(
-    schema: schemas.Schema, X: Any, y: Any, loss: Any, row_bound: Any, fields: dict[str, Any]
-) -> tuple[Any, Encoding, Spec]:
-    """(labels as they were given, how rows are made, spec) of a table."""
+    schema: schemas.Schema, X: Any, y: Any, loss: Any, row_bound: Any, groups: Any, fields: dict[str, Any]
+) -> tuple[Any, Encoding, Spec, Persons | None]:
+    """(labels as they were given, how rows are made, spec, whose the rows are) of a table."""
     schema.require_decided()
     row_bound = row_bounds.parse_mode(row_bound, schema.row_bound)
     y, k = labels_beside(X, y, schema.target.name), len(schema.target.classes or ())
     loss, encoding = _loss_of(loss, k), encoding_of(schema, intercept=True)
-    return y, encoding, Spec(loss=loss, row_bound=row_bound, **of_encoding(encoding, len(X), k), **fields)
+    unit, persons = persons_of(X, groups, schema.unit, asked=groups is not None)
+    of_rows = of_encoding(encoding, persons.count if persons else len(X), k)
+    return y, encoding, Spec(loss=loss, row_bound=row_bound, unit=unit, **of_rows, **fields), persons
 
 
 def _loss_of(loss: Any, k: int) -> Any:
@@ -266,5 +278,6 @@ def _as_fit(fitted: Fitted, public: list[str], seed: int | None) -> Fit:
     of = whole.epsilon, whole.delta, whole.relation.value, plan.arithmetic
     guarantee = f"none: {plan.flaw}" if plan.flaw else REPRODUCIBLE
     if not plan.flaw and seed is None:
-        guarantee = sentence(*of, ["n", *public], word_of=plan.foreign)
+        unit = plan.spec.unit
+        guarantee = sentence(*of, [number_of(unit), *public], word_of=plan.foreign, unit=unit)
     return Fit(released, Diagnostics(**first), guarantee, fitted.settings, plan)

@@ -30,6 +30,7 @@ from dpbench.own.row_bound import RowBound
 from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
 from dpbench.own.worlds import Like, World
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpbench.problems.persons import Persons
 from dpbench.run.job import check_delta, delta_value
 from dpbench.schema import Schema
 from dpbench.schema.encoding import Encoding, encoding_of
@@ -169,7 +170,7 @@ class Simulation(NamedTuple):
         return plan(Spec(
             **of_encoding(self.encoding, rows, self.classes), loss="logistic" if self.classes else "squared",
             epsilon=epsilon, delta=delta, algorithm=algorithm, reproducible=seeded,
-            row_bound=self.row_bound,
+            row_bound=self.row_bound, unit=self.schema.unit or "",
         ))  # fmt: skip
 
     def world(self, number: int, rows: int) -> World:
@@ -217,7 +218,8 @@ def fitted(frame: Simulation, world: World, algorithm: str, epsilon: float, rows
     made = frame.plan(algorithm, own, len(world.y), delta=frame.delta_at(rows), seeded=True)
     y = np.where(world.y == 1, 1.0, -1.0) if frame.classes == 2 else world.y.astype(float)
     unit, draw = frame.encoding.unit, int(np.random.RandomState(seed).randint(2**31 - 1))  # as an estimator's
-    fit = execute(made, world.X.copy(), y, unit=unit, seed=draw)
+    persons = Persons(np.arange(len(y)), len(y)) if made.spec.unit else None  # of one row each
+    fit = execute(made, world.X.copy(), y, unit=unit, seed=draw, persons=persons)
     if fit.window is not None:
         Xt = fit.window.rows(world.Xt, unit, made.spec.lengths.numbers)
         return scores_of(frame, world, fit.window.predictions(Xt @ fit.W.T)[:, 0])
@@ -429,6 +431,8 @@ def _notes(frame: Simulation) -> list[str]:
     if left := frame.schema.undecided:
         entries = "entry is" if len(left) == 1 else "entries are"
         notes.append(f"{len(left)} {entries} undecided in the schema; the plan takes them as they stand")
+    if frame.schema.unit:
+        notes.append(f"n counts persons, the values of {frame.schema.unit}; the tables have one row of each")
     name, (low, high) = ("AUC", worlds.AUC) if frame.classes else ("R²", worlds.R2)
     if frame.like is None:
         notes.append("rows without a label count in n, as in a fit; the tables have a label in every row")

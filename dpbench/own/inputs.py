@@ -19,14 +19,16 @@ from dpbench import algorithms, datasets
 from dpbench.algorithms.base import make_settings
 from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, WITHIN, all_within, row_norms, rows_beyond
 from dpbench.errors import DataError, UserError
-from dpbench.own.spec import ParameterError
+from dpbench.own.spec import GROUPS, ParameterError
 from dpbench.problems import Problem, losses
 from dpbench.problems.exact import ExactProblem, ExactShardedProblem
 from dpbench.problems.grid import FEW, LARGE, ReplacedProblem, ShortenedRows, on_grid
+from dpbench.problems.persons import OfPersons, Persons, PersonsProblem
 from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.problems.rows import Rows
 from dpbench.problems.shards import ShardedProblem
 from dpbench.run import shards
+from dpbench.schema.cells import ids
 
 Labels = Literal["binary", "real"]
 Bound = Literal["check", "rescale"]
@@ -47,13 +49,14 @@ def problem_of(
     steady: bool,
     declared: dict[str, Any],
     owned: bool = False,
+    of_persons: OfPersons | None = None,
 ) -> Problem:
     """The problem that a fit runs on.
 
     needed: norm and bound of the rows that the method's proof asks for. bound: "check" raises DataError for data that
     do not fit, "rescale" scales long rows and repairs the rest, see `repaired`. release: iterates that leave float64's
     range stop the run. exact: rows on a grid, sums as integers. steady: in steps that are the same for all data.
-    owned: X may be written to, so that no copy of it is needed.
+    owned: X may be written to, so that no copy of it is needed. of_persons: what the rows weigh, with a unit.
     """
     kind = losses.get(loss)
     labels: Labels = "binary" if kind.binary else "real"
@@ -69,7 +72,9 @@ def problem_of(
     if repair and not exact and (shards.is_lazy(X) or scipy.sparse.issparse(X)):
         prepare = functools.partial(_then_bounded, prepare, needed)
     problem: Problem
-    if shards.is_lazy(X):
+    if of_persons is not None:
+        problem = PersonsProblem(*prepare(X, y, labels), of_persons, **declared)
+    elif shards.is_lazy(X):
         grid = needed if exact else None
         problem = shards.of_arrays(
             X,
@@ -103,8 +108,34 @@ def labels_beside(X: Any, y: Any, target: str) -> Any:
         raise ParameterError(f"y: there is no column {target!r} in X; give y")
     y = X[target] if y is None else y
     if len(y) != len(X):
-        raise ParameterError(f"y: {len(y)} values for {len(X)} rows")
+        raise ParameterError("y: give one label for each row of X")  # no numbers: with a unit they are not public
     return y
+
+
+def persons_of(X: Any, groups: Any, unit: str | None, *, asked: bool) -> tuple[str, Persons | None]:
+    """(what tells whose the rows of X are, "" where each is one's own; whose they are).
+
+    unit: the schema's column, None without one. asked: whether `groups` are asked for. ParameterError where ids are
+    missing as a whole, or are too many, in words that hold no number of rows: that is not public.
+    """
+    if unit is not None:
+        if groups is not None:
+            raise ParameterError(f"groups: the schema has a unit, the column {unit!r}; leave groups out")
+        if unit not in getattr(X, "columns", ()):
+            raise ParameterError(f"X: there is no column {unit!r}, the schema's unit")
+        return unit, Persons.of(ids(unit, X[unit]))
+    if not asked:
+        if groups is not None:
+            raise ParameterError("groups: they tell whose a row is with unit=True; without it leave them out")
+        return "", None
+    if groups is None:
+        raise ParameterError(
+            "groups: unit=True needs the id of each row's person, fit(X, y, groups=ids); scikit-learn's searches and "
+            "cross_val_score pass on none, but a schema's unit is a column of X and goes with the rows"
+        )
+    if np.ndim(groups) != 1 or len(groups) != X.shape[0]:
+        raise ParameterError("groups: give one id for each row of X")
+    return GROUPS, Persons.of(ids(GROUPS, groups))
 
 
 def checked(

@@ -27,8 +27,8 @@ from dpbench.own import row_bound as row_bounds
 from dpbench.own import statement as statements
 from dpbench.own import window as windows
 from dpbench.own.engine import Fitted
-from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
-from dpbench.own.statement import DoesNotHold, Statement, leaves, released, sentence
+from dpbench.own.spec import GROUPS, FitPlan, Spec, of_encoding, plan
+from dpbench.own.statement import DoesNotHold, Statement, leaves, number_of, released, sentence
 from dpbench.privacy.ledger import Composition, Release
 from dpbench.privacy.plain import plain
 from dpbench.schema import Schema
@@ -96,6 +96,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("its window is not that of its columns and its row bound")
         if self.bound is not None and not self._possible(self.bound):
             raise ValueError(f"its row bound, {self.bound:g}, is none that can be found")
+        if self.spec.unit != (self.schema.unit or (self.spec.unit and GROUPS)):
+            raise ValueError("its unit is not that of its schema")
         if self.written:
             self.schema.require_decided()
 
@@ -157,12 +159,13 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         more = ["row_bound"] * (self.schema.row_bound is not None and not self.written)
         more += [f"class weights ({', '.join(f'{k}: {v:g}' for k, v in weights.items())})"] * bool(weights)
         more += method
+        size = number_of(self.spec.unit)
         types = ["the column types"] * (not self.positional)  # a reader finds them by looking at all rows
         if self.written:
-            return ["n", "the schema", *types, *more]
+            return [size, "the schema", *types, *more]
         categories = any(one.categories for one in self.schema.columns.values())
         target = "target_bounds" if self.labels is None else CLASSES_READ if self.classes_read else "classes"
-        return ["n", "the columns", *types, "bounds", *["categories"] * categories, target, *more]
+        return [size, "the columns", *types, "bounds", *["categories"] * categories, target, *more]
 
     def statement(self, made: str, releases: Composition, plan: FitPlan, charge: str = "") -> Statement:
         """Of a plan and what was released by it. No other code makes a statement.
@@ -176,8 +179,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         return Statement(
             made=made, mechanism=plan.name, settings=settings, epsilon=whole.epsilon, delta=whole.delta,
             relation=whole.relation.value, public=public, arithmetic=plan.arithmetic, rows=self.spec.n,
-            guarantee=sentence(*of, word_of=algorithms.not_ours(plan.name, settings)), releases=released(releases),
-            versions=versions, charge=charge,
+            guarantee=sentence(*of, word_of=algorithms.not_ours(plan.name, settings), unit=self.spec.unit),
+            releases=released(releases), versions=versions, charge=charge, unit=self.spec.unit,
         )  # fmt: skip
 
 
@@ -256,14 +259,14 @@ def checked(model: Model, stated: Statement) -> list[str]:
     if model.spec.algorithm != stated.mechanism:
         raise DoesNotHold(f"it states {stated.mechanism}, and its model was fitted by {model.spec.algorithm}")
     if stranger is not None:
-        right: dict[str, Any] = {"epsilon": model.spec.epsilon, "rows": model.spec.n}
+        right: dict[str, Any] = {"epsilon": model.spec.epsilon, "rows": model.spec.n, "unit": model.spec.unit}
         least = model.public([])
         if stated.public[: len(least)] != least:
             raise DoesNotHold(f"it counts {', '.join(least)} as public, but states {', '.join(stated.public)}")
     else:
         plan = _plan(model, stated)
         again = model.statement(stated.made, stated.composition, plan, stated.charge)
-        names = ("settings", "epsilon", "delta", "relation", "public", "arithmetic", "guarantee", "rows")
+        names = ("settings", "epsilon", "delta", "relation", "public", "arithmetic", "guarantee", "rows", "unit")
         right = {name: getattr(again, name) for name in names}
     for name, value in right.items():
         if getattr(stated, name) != value:

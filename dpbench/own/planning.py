@@ -38,7 +38,8 @@ def plan(
 
     Args:
         schema: what is public of the table (`dpbench.schema`), or its TOML file.
-        n: how many rows there will be, as a fit counts them: those without a label, or dropped by the schema, too.
+        n: how many rows there will be, as a fit counts them: those without a label, or dropped by the schema, too; with
+            a `unit` in the schema, how many persons.
             From 50 to 10¹².
         epsilon: one or several ε > 0. delta: as of the estimators; None takes n⁻².
         algorithm: methods to set beside the default, one or several names; "all" for each that is on the leaderboard,

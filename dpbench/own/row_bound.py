@@ -36,6 +36,7 @@ from dpbench.privacy.exact.sums import RowSensitivity, Sum
 from dpbench.privacy.ledger import Composition, CountedRelease, Gaussian, Laplace, Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
+from dpbench.problems.persons import OfPersons
 
 RowBound: TypeAlias = Literal["auto", "private", "rule", "window"]
 BOUND_MODES = ("auto", "private", "rule", "window")
@@ -188,16 +189,20 @@ def release(
     *,
     seed: int | None = None,
     arithmetic: str | None = None,
+    of_persons: OfPersons | None = None,
 ) -> ReleasedBound:
     """U of rows X (n, d) that were divided by `unit`; budget: all of the fit's, which a release is checked against.
 
-    seed, arithmetic: as of `dpbench.fit`; None is for the bytes, of a release without a seed. Raises PrivacyError where
+    seed, arithmetic: as of `dpbench.fit`; None is for the bytes, of a release without a seed. of_persons: what the rows
+    weigh, with a unit: then the mean is over persons of their means (`problems.persons`). Raises PrivacyError where
     what was drawn is not what was planned.
     """
     if way.release is None:
         return ReleasedBound(by_rule(lengths), [])
     Z = X[:, _places(lengths.numbers)]
-    seen, std, ledger = noisy_mean(Z, lengths.most, way.release, budget, seed, arithmetic, unit=unit)
+    seen, std, ledger = noisy_mean(
+        Z, lengths.most, way.release, budget, seed, arithmetic, unit=unit, of_persons=of_persons
+    )
     return ReleasedBound(bound_of(seen, std, lengths), ledger)
 
 
@@ -210,15 +215,17 @@ def noisy_mean(
     arithmetic: str | None,
     *,
     unit: float = 1.0,
+    of_persons: OfPersons | None = None,
 ) -> tuple[float, float, list[dict[str, Any]]]:
     """(the mean of Σ z² ≤ m over rows z of `unit`·Z with noise, its standard deviation, the ledger): see `release`."""
-    exact = arithmetic == "bytes" or (arithmetic is None and seed is None)
+    exact = arithmetic == "bytes" or (arithmetic is None and seed is None) or of_persons is not None
     kind = mechanisms_of(exact, seed)
     mechanisms = kind([secrets.token_hex(32) if seed is None else f"{LABEL}/{budget}/{seed}"], budget)
     mechanisms.plan(LABEL, planned, 1)
-    value, z = centred_mean(Z, m, exact, unit), planned.noise_multiplier
+    value, z = centred_mean(Z, m, exact, unit, of_persons), planned.noise_multiplier
     # Centred, a row's part is within ±m/2: m under replace-one, half of that where a row comes or goes.
-    sensitivity = m / len(Z) / (1 if budget.relation is Relation.REPLACE_ONE else 2)
+    n = len(Z) if of_persons is None else of_persons.number
+    sensitivity = m / n / (1 if budget.relation is Relation.REPLACE_ONE else 2)
     if isinstance(planned, Gaussian):
         noisy = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
     else:
@@ -249,20 +256,21 @@ def bound_of(mean: float, std: float, lengths: Lengths) -> float:
     return math.sqrt(lengths.intercept + lengths.others + q)
 
 
-def centred_mean(Z: np.ndarray, m: int, exact: bool, factor: float = 1.0) -> Any:
+def centred_mean(Z: np.ndarray, m: int, exact: bool, factor: float = 1.0, of_persons: OfPersons | None = None) -> Any:
     """(1,): the mean of Σ z² - m/2 over rows z of `factor`·Z, each on the grid; a sum of integers if exact."""
-    n, top, whole = len(Z), m << BITS, 0
+    weights, bits, n = of_persons or OfPersons(np.ones(len(Z), dtype=np.int64), 0, len(Z))
+    top, whole = m << BITS, 0
     some = max(1, BLOCK // max(1, Z.shape[1]))
     for start in range(0, n, some):
         rows = Z[start : start + some] * factor
         # fmin and fmax take the bound for a row with no number: it moves the mean no further than any other.
         lengths = np.fmin(np.fmax(np.einsum("ij,ij->i", rows, rows), 0.0), m)  # of a row with no number, too
-        whole += int(np.rint(lengths * 2**BITS).astype(np.int64).sum())
-    total = np.array([whole - n * (top // 2)])
+        whole += int(weights[start : start + some] @ np.rint(lengths * 2**BITS).astype(np.int64))
+    total = np.array([whole - (n << bits) * (top // 2)])
     unit = 2.0**-BITS / n
     if not exact:
         return total * unit
-    return Sum(total, unit, RowSensitivity((top // 2) ** 2, top**2, top // 2), within=float(n * top))
+    return Sum(total, unit, RowSensitivity((top // 2) ** 2, top**2, top // 2), within=float(n * top)).finer(bits)
 
 
 def _places(columns: np.ndarray) -> slice | np.ndarray:

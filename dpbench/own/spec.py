@@ -8,7 +8,6 @@ compared.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from dpbench.own import row_bound as row_bounds
 from dpbench.own import window as windows
 from dpbench.privacy.budget import Budget, share
 from dpbench.privacy.check import compose
-from dpbench.privacy.ledger import Composition, CountedRelease
+from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Laplace, PureDP, Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, losses
 from dpbench.run.bind import bind, budget_of
@@ -35,6 +34,7 @@ from dpbench.schema.encoding import Encoding
 from dpbench.serving.method import ServedMethod
 
 LARGEST_EPSILON = 1e6
+GROUPS = "groups"  # the unit of arrays
 CHOICES: dict[str, tuple[tuple[str | None, ...], str]] = {
     "arithmetic": (("bytes", "real", None), '"bytes" or "real"'),
     "precision": (PRECISIONS, " or ".join(PRECISIONS)),
@@ -61,6 +61,8 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         epsilon, delta, relation, accounting: the budget of the whole fit.
         l1, l2, w2: weights of the regularisers; l2 None: 1/(n·d) for classes, 0 for numbers.
         arithmetic, precision, timing: as of `dpbench.fit`. reproducible: drawn from a seed, so no release.
+        unit: what tells whose a row is, a column's name or "groups"; n is then the number of persons. "": each row is
+            one's own.
     """
 
     n: int
@@ -87,6 +89,7 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     precision: str = "float64"
     timing: str | None = None
     reproducible: bool = False
+    unit: str = ""
     trusted: bool = False  # whether a method that is not dpbench's own runs where the rows are
 
     @property
@@ -209,11 +212,16 @@ def plan(spec: Spec) -> FitPlan:
         each = budget_of(method, spec.n, *parts, whole.relation, accounting)
         flaw = "" if method.private else f"{method.name} looks at the data without paying"
         flaw = flaw or method.flaw(settings, each.accounting)
+        if spec.unit:
+            _check_unit(spec, method, problem, settings, flaw)
         exact = _exact(spec, method, problem, settings, whole, flaw)
         bound = bind(method, problem, [settings], [each], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
         mechanisms = bound.mechanisms()
         bound.plan(mechanisms)
-        return OneModel(problem, bound.settings[0], settings, each, mechanisms.ledger.planned(0), exact, flaw)
+        planned = mechanisms.ledger.planned(0)
+        if spec.unit and not (planned and all(isinstance(entry.release, OF_ALL) for entry in planned)):
+            raise UserError(f"unit: {method.name} takes some of the rows at a time, where a person has several; {ABLE}")
+        return OneModel(problem, bound.settings[0], settings, each, planned, exact, flaw)
 
     if how == "auto" and not spec.rule and at(whole.epsilon, whole.delta).flaw:
         how = None  # a method without noise has nothing to gain
@@ -259,6 +267,8 @@ def of_encoding(encoding: Encoding, rows: int, classes: int) -> dict[str, Any]:
 
 def _check(spec: Spec) -> None:
     """ParameterError for a field that no method could take."""
+    if spec.n < 2 and spec.unit:
+        raise ParameterError(f"unit: {spec.n} person in all: protects nobody; give two persons at least")
     if spec.n < 2:
         raise ParameterError(f"X has {spec.n} sample: n_samples={spec.n} protects nobody; give two rows at least")
     if positive("epsilon", spec.epsilon) > LARGEST_EPSILON and spec.rule:
@@ -316,13 +326,44 @@ def _problem(spec: Spec) -> tuple[str, Any, int, int]:
 
 def _chosen(spec: Spec, loss: Any, d: int, delta: float) -> str:
     """The method of "auto"; of more than two classes one model of all, or one of each where no rule has that."""
-    suits: Callable[[str], bool] = lambda one: bool(algorithms.resolve(one)[0].exact) or spec.arithmetic != "bytes"  # noqa: E731
+
+    def suits(name: str) -> bool:
+        one = algorithms.resolve(name)[0]
+        return one.persons if spec.unit else bool(one.exact) or spec.arithmetic != "bytes"
+
     try:
         return rules.method(_declared(spec, loss, d, None, None), delta, suits)
     except UserError:
         if spec.classes <= 2 or spec.class_weights is not None:
             raise
     return rules.method(_declared(spec, "logistic", spec.d, None, None), delta, suits)
+
+
+OF_ALL = (Gaussian, Laplace, PureDP, BoundedRange)  # what is released of sums over all rows
+ABLE = "leave algorithm out, or take a method whose releases are sums over all rows"
+
+
+def _check_unit(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, flaw: str) -> None:
+    """UserError where no derivation says what a fit of several rows a person releases: see `problems.persons`."""
+    if not (method.persons and type(method).__module__.startswith("dpbench.algorithms.")):
+        able = [name for name in algorithms.names(plugins=False) if algorithms.resolve(name)[0].persons]
+        able = [name for name in able if not algorithms.resolve(name)[0].needs.missing_for(problem.loss)]
+        raise UserError(
+            f"unit: {method.name} is not derived for several rows of one person; leave algorithm out, or take one of: "
+            f"{', '.join(able)}"
+        )
+    if spec.row_bound == "window":
+        raise ParameterError('row_bound: "window" is not derived for several rows of one person; leave it out')
+    if spec.timing:
+        raise ParameterError(
+            "timing: with a unit the time follows the number of rows, which is not public; leave it out"
+        )
+    if spec.arithmetic == "real":
+        raise ParameterError('arithmetic: with a unit sums are of whole numbers, so it is "bytes"; leave it out')
+    # Add/remove: with the rows of a person all rows behind them change places, as there.
+    why = flaw or method.inexact(problem.loss, Relation.ADD_REMOVE, settings)
+    if why or (why := method.public(settings) and f"it takes {method.public(settings)} from the rows"):
+        raise UserError(f"unit: {method.name} so set is not derived for several rows of one person: {why}; {ABLE}")
 
 
 def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, whole: Budget, flaw: str) -> bool:
@@ -344,7 +385,8 @@ def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, w
     served = isinstance(method, ServedMethod)
     if served and (why or spec.arithmetic == "real"):
         raise UserError(f"algorithm: {method.name} is served, and releases bytes alone: {why or 'arithmetic is real'}")
-    exact = served or spec.arithmetic == "bytes" or (spec.arithmetic is None and not why and not spec.reproducible)
+    asked = bool(spec.unit) or spec.arithmetic == "bytes"  # a seeded fit of persons has no other path
+    exact = served or asked or (spec.arithmetic is None and not why and not spec.reproducible)
     if spec.timing and not exact:
         raise UserError(f"timing: with these arguments {method.name} has no constant time; it takes arithmetic='bytes'")
     if spec.timing and method.exact == "minimiser" and spec.l1:

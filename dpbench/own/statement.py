@@ -46,8 +46,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     made: when, in UTC. mechanism: the algorithm; settings: its own. epsilon, delta, relation: the guarantee. public:
     what was taken for public. arithmetic: "bytes" or "real", see `dpbench.fit`. guarantee: all of it in words.
-    releases: the plan of what was released, as plain data. versions: of the libraries. rows: n, which is public.
-    charge: the mark of the data budget that paid for it, "" without one.
+    releases: the plan of what was released, as plain data. versions: of the libraries. rows: n, which is public. unit:
+    what tells whose a row is; n is then the number of persons, and "" where each row is one's own. charge: the mark of
+    the data budget that paid for it, "" without one.
     """
 
     made: str
@@ -63,6 +64,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     versions: dict[str, str]
     rows: int
     charge: str = ""
+    unit: str = ""
 
     @property
     def composition(self) -> Composition:
@@ -79,11 +81,15 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     def lines(self) -> list[str]:
         """The statement for a reader who was not there."""
+        neighbours = RELATIONS.get(self.relation, self.relation)
+        if self.unit:
+            all_rows = f"all rows of one person (one value of {self.unit})"
+            neighbours = neighbours.replace("one row", all_rows).replace("any other", "any others, one or more")
         shown = [
             f"Made {self.made} by {self.mechanism} ({', '.join(f'{k}={v}' for k, v in self.settings.items()) or '–'})",
             f"Guarantee: {self.guarantee}",
-            f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {RELATIONS.get(self.relation, self.relation)}",
-            f"Counts as public: {', '.join(self.public)}" + f" (n = {self.rows:,})",
+            f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {neighbours}",
+            f"Counts as public: {', '.join(self.public)} ({'M' if self.unit else 'n'} = {self.rows:,})",
             "Releases, and the noise of each:",
         ]
         shown += [f"  {entry.count} × {entry.label}: {entry.release}" for entry in self.composition]
@@ -93,14 +99,30 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
 
 def sentence(
-    epsilon: float, delta: float, relation: str, arithmetic: str, public: Sequence[str], *, word_of: str | None
+    epsilon: float,
+    delta: float,
+    relation: str,
+    arithmetic: str,
+    public: Sequence[str],
+    *,
+    word_of: str | None,
+    unit: str = "",
 ) -> str:
-    """A guarantee in words. word_of: the method whose code is not dpbench's, so that its ledger alone is checked."""
+    """A guarantee in words. word_of: the method whose code is not dpbench's, so that its ledger alone is checked.
+
+    unit: as of a `Statement`.
+    """
+    of = f", protects all rows of one person (one value of {unit})" if unit else ""
     return (
-        f"(ε = {epsilon:g}, δ = {delta:.3g})-DP under {relation} neighbours, {HOLDS[arithmetic]}; "
+        f"(ε = {epsilon:g}, δ = {delta:.3g})-DP under {relation} neighbours{of}, {HOLDS[arithmetic]}; "
         f"counts as public: {', '.join(public)}"
         + (f"; that it returns nothing but its releases is the word of {word_of} alone" if word_of else "")
     )
+
+
+def number_of(unit: str) -> str:
+    """What of the size of a table counts as public: n, or with a unit the number of persons alone."""
+    return f"the number of persons, M (values of {unit})" if unit else "n"
 
 
 def released(composition: Composition) -> list[dict[str, Any]]:
@@ -139,7 +161,7 @@ def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
         )
     of = (statement.epsilon, statement.delta, statement.relation, statement.arithmetic, statement.public)
     # Written anew from the numbers and compared whole: a forged sentence cannot differ by a word.
-    if statement.guarantee != (right := sentence(*of, word_of=word_of)):
+    if statement.guarantee != (right := sentence(*of, word_of=word_of, unit=statement.unit)):
         raise DoesNotHold(f"its guarantee says {statement.guarantee!r}, but what it states amounts to {right!r}")
     return [
         f"its releases compose to ε = {result.epsilon:.6g} at δ = {statement.delta:.3g} ({result.checked_by})",

@@ -42,6 +42,7 @@ TABLES = (
     "CREATE TABLE budget (id TEXT, epsilon REAL, delta REAL, relation TEXT, place TEXT)",
     "CREATE TABLE charges (number INTEGER PRIMARY KEY, body TEXT NOT NULL, mark TEXT NOT NULL)",
 )
+OF = " of "  # between the relation and the unit
 PATIENCE = 60.0  # seconds to wait for another process's charge
 HOW = "DataBudget.create(file, epsilon=…, delta=…) makes a budget once; DataBudget(file) goes on with it"
 GONE = "restore it: without it nobody knows what is spent"
@@ -81,6 +82,7 @@ class _Held(NamedTuple):
     epsilon: float
     delta: float
     relation: Relation
+    unit: str
     charges: list[Charge]
     marks: list[str]
 
@@ -112,7 +114,7 @@ class DataBudget:
         self.file = os.path.realpath(file)  # once: neither chdir nor a link that is moved leads elsewhere
         self._seen = seen
         with self._open(anywhere=adopt) as (db, held):
-            self.epsilon, self.delta, self.relation = held.epsilon, held.delta, held.relation
+            self.epsilon, self.delta, self.relation, self.unit = held.epsilon, held.delta, held.relation, held.unit
             if adopt:
                 db.execute("UPDATE budget SET place = ?", (_place(os.stat(self.file)),))
 
@@ -124,6 +126,7 @@ class DataBudget:
         epsilon: float,
         delta: float,
         relation: str = Relation.REPLACE_ONE.value,
+        unit: str = "",
     ) -> DataBudget:
         """A new budget in a new file.
 
@@ -132,6 +135,7 @@ class DataBudget:
             epsilon: ε > 0 of everything together.
             delta: δ in (0, 1) of everything together; larger than that of any one fit.
             relation: which neighbours all fits are private under.
+            unit: what all fits protect all rows of: the `unit` of their schema, or "groups" of arrays. "": single rows.
 
         Raises:
             UserError: the file exists or cannot be made, or a number does not fit.
@@ -157,7 +161,7 @@ class DataBudget:
             db.execute("BEGIN IMMEDIATE")
             for table in TABLES:
                 db.execute(table)
-            row = (uuid.uuid4().hex, epsilon, float(delta), relation, place)
+            row = (uuid.uuid4().hex, epsilon, float(delta), relation + (OF + unit) * bool(unit), place)
             db.execute("INSERT INTO budget VALUES (?, ?, ?, ?, ?)", row)
             db.execute("COMMIT")
         made = cls(path)
@@ -192,7 +196,14 @@ class DataBudget:
         return self._total(self.charges)
 
     def charge(
-        self, what: str, releases: Composition, epsilon: float, delta: float, *, relation: str | None = None
+        self,
+        what: str,
+        releases: Composition,
+        epsilon: float,
+        delta: float,
+        *,
+        relation: str | None = None,
+        unit: str = "",
     ) -> str:
         """Charge one fit, before it looks at the data; the mark of the charge.
 
@@ -202,15 +213,23 @@ class DataBudget:
                 method says its releases only while it runs: then it is charged (ε, δ).
             epsilon, delta: what the fit may cost, at least the cost of its releases; both finite and not negative.
             relation: the neighbours that it is private under, None for the budget's own.
+            unit: what it protects all rows of, as of `create`.
 
         Raises:
             BudgetSpent: it would take the total beyond ε; nothing is charged.
-            UserError: its relation is not the budget's, a number does not fit, or the file cannot be used.
+            UserError: its relation or unit is not the budget's, a number does not fit, or the file cannot be used.
             PrivacyError: its releases cost more than ε at δ; nothing is charged.
         """
         if relation is not None and relation != self.relation.value:
             raise UserError(
                 f"budget: the fit is private under {relation} neighbours, the budget under {self.relation.value}"
+            )
+        # An ε for single rows says nothing of a person who has many.
+        if unit != self.unit:
+            kinds = [f"all rows of one {one}" if one else "one row" for one in (unit, self.unit)]
+            raise UserError(
+                f"budget: the fit protects {kinds[0]}, the budget {kinds[1]}; make one with "
+                f"DataBudget.create(file, unit={unit!r}, …)"
             )
         known = [{"release": plain(release), "count": count, "label": label} for release, count, label in releases]
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
@@ -299,8 +318,9 @@ class DataBudget:
         rows = db.execute("SELECT id, epsilon, delta, relation, place FROM budget").fetchall()
         if len(rows) != 1 or [type(one) for one in rows[0]] != [str, float, float, str, str]:
             raise damaged
-        name, epsilon, delta, relation, made = rows[0]
-        marks, charges = [_mark("", f"{name} {epsilon!r} {delta!r} {relation}")], []
+        name, epsilon, delta, neighbours, made = rows[0]
+        relation, _, unit = neighbours.partition(OF)
+        marks, charges = [_mark("", f"{name} {epsilon!r} {delta!r} {neighbours}")], []
         for number, body, stated in db.execute("SELECT number, body, mark FROM charges ORDER BY number"):
             marks.append(_mark(marks[-1], body))
             if marks[-1] != stated or number != len(marks) - 1:
@@ -319,7 +339,7 @@ class DataBudget:
                 "run DataBudget(file, adopt=True) once"
             )
         self._seen = marks[-1]
-        return _Held(epsilon, delta, Relation(relation), charges, marks)
+        return _Held(epsilon, delta, Relation(relation), unit, charges, marks)
 
 
 def _connected(path: str) -> sqlite3.Connection:

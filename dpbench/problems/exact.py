@@ -145,9 +145,12 @@ class ExactSums(MeansOfSums, Problem):
 
     def second_moment(self) -> Any:
         """See `EmpiricalRisk`."""
-        moved = outer(self._square, 1)
+        return self._gram() / self.n
+
+    def _gram(self) -> Sum:
+        """XᵀX."""
         total = self._whole((1, self.d, self.d), gram_sum, self._square, None, None, None, ROW_BITS)
-        return Gram(total, 2.0 ** (-2 * ROW_BITS), moved) / self.n
+        return Gram(total, 2.0 ** (-2 * ROW_BITS), outer(self._square, 1))
 
     def hessian_sum(self, w: np.ndarray, rows: np.ndarray | None = None, curvature: str = "hess") -> Any:
         """See `EmpiricalRisk`."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpbench.errors import UserError
 from dpbench.schema.schema import BLANKS, Label, word
 
 if TYPE_CHECKING:
@@ -77,6 +78,23 @@ def scaled(cells: np.ndarray, low: Any, high: Any) -> tuple[np.ndarray, np.ndarr
     np.clip(units, -1, 1, out=units)
     units[~known] = 0.0
     return units, known
+
+
+def ids(name: str, values: Any) -> np.ndarray:
+    """(n,) the text of each cell that tells whose its row is, "" where there is none.
+
+    Of text the text itself, to the last blank; of whole numbers their digits. UserError for a column of other numbers:
+    a gap makes floats of whole numbers, and long ones that differ would be one.
+    """
+    import pandas as pd
+
+    column = pd.Series(_cells(values))
+    if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_integer_dtype(column):
+        raise UserError(f"{name}: its ids are numbers with a decimal point; read them as text, or as whole numbers")
+    known = column.notna().to_numpy()
+    found = np.full(len(column), "", dtype=object)
+    found[known] = [one if isinstance(one, str) else word(one) for one in column.astype(object).to_numpy()[known]]
+    return found
 
 
 def is_time(values: Any) -> bool:

@@ -264,6 +264,8 @@ def encoding_of(schema: Schema, *, intercept: bool, positional: bool = False) ->
     every = {place if positional else name: column for place, (name, column) in enumerate(schema.columns.items())}
     dropped = frozenset(name for name, column in every.items() if column.missing == "drop" and not column.drop)
     unused = frozenset([schema.target.name, *(name for name, column in schema.columns.items() if column.drop)])
+    if schema.unit is not None:
+        unused |= {schema.unit}
     return Encoding(tuple(steps), intercept, schema.row_bound, dropped, not positional, unused)
 
 

@@ -125,6 +125,9 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
     columns: by name, in the order of the model's features. row_bound: a public bound R on the length of a row once
     each number is in [-1, 1]; longer rows are shortened. None: √(number of groups), which no row exceeds.
+    unit: the column that tells whose a row is, where one person may have several: then all rows of one person are
+    protected together, and the number of persons is public instead of that of rows. Its cells are read as text; it is
+    no feature, and a row in which it is empty is nobody's and moves no model. None: each row is one's own.
     separator, encoding: how a text file of the table is written: the sign between fields (None: a comma, in a .tsv a
     tab), and "utf-8", "latin-1" or another encoding that Python knows.
     """
@@ -132,6 +135,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     target: Target
     columns: dict[str, Column]
     row_bound: float | None = None
+    unit: str | None = None
     separator: str | None = None
     encoding: str = "utf-8"
     decide: tuple[str, ...] = ()
@@ -140,6 +144,9 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
         # A target among the columns would be predicted by itself.
         if self.target.name in self.columns:
             raise ValueError(f"columns.{self.target.name} is the target; leave it out of the columns")
+        # An id is no feature, and what a model predicts tells nothing of whose a row is.
+        if self.unit is not None and (not self.unit or self.unit in (*self.columns, self.target.name)):
+            raise ValueError("unit must be a column beside the target and the columns, which tells whose a row is")
         if all(column.drop for column in self.columns.values()):
             raise ValueError("columns: every column is dropped; there is nothing to use")
         if self.row_bound is not None and not 0 < self.row_bound < math.inf:
@@ -188,7 +195,7 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     def toml(self) -> str:
         """The file that `load` reads back, with a comment beside everything that is to be decided."""
         lines = ["# What is public of this table. Decide by what the columns mean, never by what is in them.", ""]
-        if head := _lines(self, ("separator", "encoding", "row_bound", "decide")):
+        if head := _lines(self, ("separator", "encoding", "row_bound", "unit", "decide")):
             lines += [*head, ""]
         lines += ["[target]", *_lines(self.target)]
         for name, names, column in self.groups():

@@ -48,6 +48,7 @@ OPENERS: dict[bytes, Callable[[Any], Any]] = {
 }  # fmt: skip
 INDEX = re.compile(r"__index_level_\d+__")  # what pandas calls row numbers in a parquet file
 QUOTE = ord('"')
+MARK = "="  # before an id as it is read, so that none is a word for a missing cell
 BROKEN = (
     "a row has too many fields, or a quote that is not closed, not at the ends of a field or not doubled within it; "
     "mend the file (where it is would reveal something of the data)"
@@ -157,8 +158,11 @@ def _text(path: Path, how: Schema | Dialect | None, progress: Callable[[float], 
         kept = _columns(path, how, names)
         texts, decimal = _texts(how, kept)
     # Text stays text: a type that pandas finds depends on every row of the file.
-    dtype = {names.index(name): str for name in texts}
+    unit = how.unit if isinstance(how, Schema) else None
+    dtype = {names.index(name): str for name in texts if name != unit}
     given: dict[str, Any] = {"low_memory": False}
+    if unit is not None:  # "NA" and "nan" are ids like others
+        given["converters"] = {names.index(unit): MARK.__add__}
     # Faster parsers of pandas round the last digit another way than Python.
     if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):  # since then the default, and no other is left
         given["float_precision"] = "round_trip"  # as Python's float reads a text
@@ -170,7 +174,10 @@ def _text(path: Path, how: Schema | Dialect | None, progress: Callable[[float], 
         )  # fmt: skip
         while (part := _strictly(lambda: next(reader, None), stream)) is not None:
             progress(share())
-            yield part.set_axis(names, axis=1)[kept]
+            part = part.set_axis(names, axis=1)[kept]
+            if unit is not None:
+                part[unit] = part[unit].str[len(MARK) :]
+            yield part
 
 
 def _strictly(read: Callable[[], Any], stream: _Framed) -> Any:
@@ -206,13 +213,15 @@ def _columns(path: Path, schema: Schema, names: list[str]) -> list[str]:
     except UserError as error:
         alone = "; its first line is one name: write separator = … in the first line of the schema" * (len(names) == 1)
         raise UserError(f"{path}: {error}{alone}") from None
-    return [name for name in names if name in {*encoding.columns, schema.target.name}]
+    if schema.unit is not None and schema.unit not in names:
+        raise UserError(f"{path}: there is no column {schema.unit!r}, the schema's unit")
+    return [name for name in names if name in {*encoding.columns, schema.target.name, schema.unit}]
 
 
 def _texts(schema: Schema, names: list[str]) -> tuple[list[str], str]:
     """(the columns whose cells stay text, the decimal mark of the others, which pandas may read)."""
     every: dict[str, Column | Target] = {**schema.columns, schema.target.name: schema.target}
-    written = {name: notation_of(every[name]) for name in names if every[name].bounds is not None}
+    written = {name: notation_of(every[name]) for name in names if name in every and every[name].bounds is not None}
     decimal = "." if Notation() in written.values() else ","
     return [name for name in names if written.get(name) != Notation(decimal=decimal)], decimal
 

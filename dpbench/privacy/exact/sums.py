@@ -123,6 +123,15 @@ class Sum(_Released):
         """The same integers in another unit and with another public part."""
         return Sum(self._integers, unit, self.moved, offset, within=self.within)
 
+    def finer(self, bits: int) -> Sum:
+        """The sum whose integers are these, of parts that count 2⁻ᵇⁱᵗˢ as much: see `problems.persons`."""
+        return self._finer(bits).like(self.unit * 2.0**-bits, self.offset)
+
+    def _finer(self, bits: int) -> Sum:
+        one, two, l1 = self.moved
+        moved = RowSensitivity(one << 2 * bits, two << 2 * bits, None if l1 is None else l1 << bits)
+        return type(self)(self._integers, self.unit, moved, self.offset, within=self.within * 2.0**bits)
+
     def __mul__(self, factor: float) -> Sum:
         factor = _number(factor)
         return self.like(self.unit * factor, self.offset * factor)
@@ -162,6 +171,9 @@ class Coordinates(Sum):
             integers, unit, RowSensitivity(squares, 4 * squares, sum(bounds)), offset, within=most * (n * UP)
         )
         self.most, self.n = most, n
+
+    def _finer(self, bits: int) -> Sum:
+        return Coordinates(self._integers, self.unit, self.most << bits, self.n, self.offset)
 
     def each(self, relation: Relation) -> Any:
         """See `Sum.each`: (d,)."""

@@ -1,0 +1,197 @@
+"""Sums in which every person counts once, however many rows are his: the unit of privacy is all rows of one person.
+
+*Model.* A table is M non-empty lists of rows, one a person's. Neighbours: one list replaced by any other non-empty one.
+M is public. The number of rows N is not, as a neighbour may turn one row into fifty; nor is any m, the number of a
+person's rows.
+
+*Weights.* Of the m rows of a person row i has the weight aᵢ/2ᴮ, with whole aᵢ ≥ 0 and Σᵢ aᵢ ≤ 2ᴮ: 2ᴮ units are shared
+as evenly as whole numbers can be, and those left over go to the rows whose content hashes first. So weights are 1/m to
+within 2⁻ᴮ, of more than 2ᴮ rows so many count, and what a person's rows weigh depends on these rows alone. B is a
+function of M, so public. A row without an id is nobody's: its weight is 0, as any other would be a second person's
+part, and it does not count in M.
+
+*Why sensitivities stay what they are.* A release today is noise on Σᵢ f(rowᵢ) over n rows, f in a set S. Here it is
+noise on Σ_p g_p over M persons, g_p = Σᵢ (aᵢ/2ᴮ) f(rowᵢ), which is in C, the convex hull of S and 0. A norm is a convex
+function, and one over C is largest at a point of S or 0: so sup‖g‖ = sup‖f‖ in any norm, which is the distance under
+add/remove. Under replace-one ‖g - g'‖ is convex in g and in g', so largest with both in S ∪ {0}: it is at most
+max(diam S, sup‖f‖). That is the bound which each sum declares (`privacy.exact.sums`): of c·x, whose S has x and -x,
+2 sup‖f‖; of positive semidefinite matrices ‖A - B‖² ≤ ‖A‖² + ‖B‖², as <A, B> ≥ 0, and C has such matrices alone. Weyl's
+bound on the least eigenvalue asks for no more than the norm of a positive semidefinite part. Scores that are Lipschitz
+in the entries of a sum move as before. (Boyd and Vandenberghe 2004, Sections 2.1.4 and 3.2: convex hulls, suprema of
+convex functions over them.)
+
+On integers: a sum of a·c·x is Σ over the different a of a times a sum of today's, so there is no new rounding.
+Its unit is 2⁻ᴮ of today's, its distances are 2ᴮ as many of them. With m = 1 for all, a = 2ᴮ, and the numbers are
+today's, to the byte; but for the noise of a row bound of three columns or fewer, whose grid is the finer.
+
+*What does not follow* is refused: objective perturbation (a person's Hessian has any rank, and what the accounting
+bounds is a tail of one direction), rows that are sampled or taken in turn (a person of m rows is hit more often, and by
+several rows at once), minimisers, states that follow single coordinates, and losses that are not dpbench's own: there
+the last digit of a row's part may depend on its place, and with a person's m all rows behind him change theirs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, NoReturn
+
+import numpy as np
+
+from dpbench.errors import PrivacyError
+from dpbench.privacy.exact.sums import LARGEST, Deferred, Sum
+from dpbench.problems.exact import MANTISSA, ExactProblem, Whole
+from dpbench.problems.rows import Rows
+
+BITS = 12  # at m ≤ 64 a weight is within 2 % of 1/m, and sums over 2¹⁸ persons fit 64 bits
+ROOM = 30  # M·2ᴮ ≤ 2³⁰: then rows of norm 2 with slopes of 1 fit
+
+
+class OfPersons(NamedTuple):
+    """weights: (N,) whole numbers a, which sum to 2^bits over each person's rows. number: M."""
+
+    weights: np.ndarray
+    bits: int
+    number: int
+
+
+@dataclass(frozen=True)
+class Persons:
+    """Whose the rows are.
+
+    codes: (N,) of whole numbers, equal for rows of one person; -1: nobody's. count: M, public.
+    """
+
+    codes: np.ndarray = field(repr=False)
+    count: int
+
+    @classmethod
+    def of(cls, ids: np.ndarray) -> Persons:
+        """ids: (N,) texts, "" where there is none."""
+        names, codes = np.unique(ids, return_inverse=True)
+        nobody = int(len(names) > 0 and names[0] == "")  # it is the least text
+        return cls(codes.ravel() - nobody, len(names) - nobody)
+
+    @property
+    def bits(self) -> int:
+        """B."""
+        return max(0, min(BITS, ROOM - math.ceil(math.log2(max(1, self.count)))))
+
+    def weighted(self, X: Any, y: np.ndarray) -> OfPersons:
+        """The weights of the rows X (N, d), y (N,); 0 where a row is nobody's."""
+        known = np.flatnonzero(self.codes >= 0)
+        sizes = np.bincount(self.codes[known], minlength=self.count)
+        each, left = np.divmod(1 << self.bits, np.maximum(sizes, 1))
+        # By person, then by content: a place in the file says nothing, and no other person's row decides.
+        digests = np.zeros(len(known), dtype=np.uint64)
+        for place in np.flatnonzero(left[self.codes[known]]):
+            digests[place] = _digest(X[known[place]], y[known[place]])
+        order = known[np.lexsort((digests, self.codes[known]))]
+        rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        found = np.zeros(len(self.codes), dtype=np.int64)
+        found[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))
+        return OfPersons(found, self.bits, self.count)
+
+
+def _digest(x: Any, y: Any) -> int:
+    """A number that the content of a row gives; equal rows have equal ones, whatever their floats are kept in."""
+    content = np.append(x.toarray().ravel() if hasattr(x, "toarray") else x, y).astype(np.float64) + 0.0  # no -0
+    return int.from_bytes(hashlib.blake2b(content.tobytes(), digest_size=8).digest(), "little")
+
+
+class PersonsProblem(ExactProblem):
+    """An `ExactProblem` over M persons of the rows X (N, d) of weights a (N,), of which each person has 2ᴮ in all.
+
+    Everything that is not a sum over all rows is refused.
+    """
+
+    def __init__(self, X: Any, y: np.ndarray, of: OfPersons, **declared: Any) -> None:
+        weights, self.bits, number = of
+        order = np.argsort(weights, kind="stable")[np.count_nonzero(weights == 0) :]  # rows of one weight lie together
+        super().__init__(X[order], y[order], owned=True, **declared)
+        self.n = number
+        self._sizes = np.unique(weights[order], return_counts=True)
+
+    @cached_property
+    def _classes(self) -> list[tuple[int, Rows]]:
+        """(weight, its rows) of each weight."""
+        ends = np.cumsum(self._sizes[1])
+        return [
+            (int(a), Rows(self.X[end - size : end], self.y[end - size : end]))
+            for a, size, end in zip(*self._sizes, ends, strict=True)
+        ]
+
+    @property
+    def _rows(self) -> NoReturn:
+        self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        """What else is asked of rows was derived for those that count once."""
+        raise PrivacyError("with a unit only sums over all persons are derived; take a method whose releases are those")
+
+    @property
+    def is_sparse(self) -> bool:
+        """See `EmpiricalRisk`."""
+        return hasattr(self.X, "tocsr")
+
+    def _whole(self, shape: Any, function: Any, largest: int, chosen: Any, *arguments: Any) -> Deferred:
+        """See `ExactSums`, in 2⁻ᴮ of its unit."""
+        if chosen is not None:
+            self._refuse()
+        if (self.n * largest) << self.bits > LARGEST:
+            raise PrivacyError(f"{self.n:,} persons with parts of up to {largest:g} do not fit 64 bits; lower the clip")
+        room = MANTISSA // largest
+        if not room:
+            raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
+
+        def read() -> Whole:
+            parts = (a * np.asarray(rows.total(function, (room, *arguments))) for a, rows in self._classes)
+            return sum(parts, np.zeros(1, dtype=np.int64)).reshape(shape)
+
+        return Deferred(shape, read)
+
+    def _total(self, *of: Any) -> Sum:
+        return super()._total(*of).finer(self.bits)
+
+    def clipped_value(self, W: np.ndarray, clip: float) -> Any:
+        """See `ExactSums`."""
+        return super().clipped_value(W, clip).finer(self.bits)
+
+    def _gram(self) -> Sum:
+        return super()._gram().finer(self.bits)
+
+    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> Any:
+        """See `Problem`; shares of the columns' norms would tell of N."""
+        if not even:
+            self._refuse()
+        return super().clipped_gradient(W, clip, even=True).finer(self.bits)
+
+    def hessian_sum(self, w: np.ndarray, rows: np.ndarray | None = None, curvature: str = "hess") -> Any:
+        """See `EmpiricalRisk`; of a square the second moment, which has room for weights."""
+        if rows is None and self.loss.quadratic:
+            return self._gram()
+        return super().hessian_sum(w, rows, curvature).finer(self.bits)
+
+    def coordinate_state(self, W: np.ndarray) -> NoReturn:
+        """See `Problem`: refused."""
+        self._refuse()
+
+    def approximate_minimiser(self, *of: Any) -> NoReturn:
+        """See `EmpiricalRisk`: refused."""
+        self._refuse()
+
+    def minimiser(self, *of: Any, **named: Any) -> NoReturn:
+        """See `ExactSums`: refused."""
+        self._refuse()
+
+    @property
+    def real(self) -> NoReturn:
+        """See `ExactSums`: refused."""
+        self._refuse()
+
+    def _sum(self, function: Any, W: np.ndarray) -> np.ndarray:
+        """(k,) as of `EmpiricalRisk`, of rows with their weights; for what no guarantee covers."""
+        parts = [a * rows.sum(function, self._models(W)) for a, rows in self._classes]
+        return np.asarray(sum(parts)).reshape(len(W), -1).sum(axis=1) / 2.0**self.bits
