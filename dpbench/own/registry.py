@@ -18,7 +18,7 @@ import msgspec
 
 from dpbench.errors import UserError, nearest
 from dpbench.files import read_toml
-from dpbench.own.statement import RELATIONS, Statement
+from dpbench.own.statement import Statement
 from dpbench.privacy.ledger import Gaussian
 from dpbench.schema import Schema
 
@@ -104,14 +104,15 @@ def said(statement: Statement, holds: Sequence[str], schema: Schema) -> dict[str
     gaussian = [one for one in statement.composition if isinstance(one.release, Gaussian)]
     libraries = ", ".join(f"{name} {version}" for name, version in statement.versions.items())
     columns = [name for name, one in schema.columns.items() if not one.drop]
+    records = "persons, of one row or more," if statement.unit else "rows"
     found = {
         "basic.data_product_type": "Machine learning model",
         "dp_variant.variant_name": "Approximate DP" if statement.delta else "Pure DP",
-        "dp_variant.data_domain": f"Tables of {statement.rows} rows with the columns {', '.join(columns)}, each within "
-        "public bounds or categories",
+        "dp_variant.data_domain": f"Tables of {statement.rows} {records} "
+        f"with the columns {', '.join(columns)}, each within public bounds or categories",
         "dp_variant.unprotected_quantities": ", ".join(statement.public),
-        "privacy_loss.privacy_unit": "One row",
-        "privacy_loss.privacy_unit_details": f"Neighbouring tables: {RELATIONS[statement.relation]}",
+        "privacy_loss.privacy_unit": "One person, all rows" if statement.unit else "One row",
+        "privacy_loss.privacy_unit_details": f"Neighbouring tables: {statement.neighbours}",
         "privacy_loss.privacy_parameters.epsilon": statement.epsilon,
         "privacy_loss.privacy_parameters.delta": statement.delta,
         "privacy_loss.privacy_parameters_details": f"{statement.guarantee}. Checked: {'; '.join(holds)}",

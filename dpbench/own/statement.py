@@ -79,16 +79,21 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"its releases cannot be read ({error})") from None
 
+    @property
+    def neighbours(self) -> str:
+        """What neighbouring tables differ in."""
+        told = RELATIONS.get(self.relation, self.relation)
+        if not self.unit:
+            return told
+        all_rows = f"all rows of one person (one value of {self.unit})"
+        return told.replace("one row", all_rows).replace("any other", "any others, one or more")
+
     def lines(self) -> list[str]:
         """The statement for a reader who was not there."""
-        neighbours = RELATIONS.get(self.relation, self.relation)
-        if self.unit:
-            all_rows = f"all rows of one person (one value of {self.unit})"
-            neighbours = neighbours.replace("one row", all_rows).replace("any other", "any others, one or more")
         shown = [
             f"Made {self.made} by {self.mechanism} ({', '.join(f'{k}={v}' for k, v in self.settings.items()) or '–'})",
             f"Guarantee: {self.guarantee}",
-            f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {neighbours}",
+            f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {self.neighbours}",
             f"Counts as public: {', '.join(self.public)} ({'M' if self.unit else 'n'} = {self.rows:,})",
             "Releases, and the noise of each:",
         ]

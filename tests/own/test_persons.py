@@ -11,6 +11,7 @@ import dpbench
 from dpbench import PrivateClassifier, PrivateRegressor, algorithms
 from dpbench.errors import PrivacyError, UserError
 from dpbench.own.inputs import persons_of
+from dpbench.own.registry import said
 from dpbench.own.row_bound import centred_mean
 from dpbench.privacy.exact.release import ExactReleases
 from dpbench.privacy.ledger import Relation
@@ -358,6 +359,10 @@ def test_the_card_and_the_plan_are_of_persons(tmp_path):
     assert f"all rows of {model.statement().rows} persons" in text
     assert "all rows of one value of patient_id together" in text
     assert "protects one row" not in text
+    stated, holds = dpbench.statement(tmp_path / "model.json")
+    entry = said(stated, holds, load(schema))
+    assert entry["privacy_loss.privacy_unit"] == "One person, all rows"
+    assert "replaced by any others" in entry["privacy_loss.privacy_unit_details"]
     foreseen = dpbench.plan(schema, 200, worlds=2, jobs=1)
     assert foreseen.forecasts[0].method == "dp-gd-average"
     assert "several rows of one person" in foreseen.left_out["objpert"]
