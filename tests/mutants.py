@@ -500,12 +500,12 @@ MOVED = WINDOWED + "a_replaced_row_moves_a_release_by_its_sensitivity_and_no_mor
 SAVED_WINDOW = WINDOWED + "a_saved_model_predicts_the_same_states_six_labels_and_cannot_be_edited"
 PERSONS, OF_PERSONS = "problems/persons.py", "own/test_persons.py::test_"
 POLICY = [
-    Mutant(PERSONS, "found[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))",
-           "found[order] = 1 << self.bits",
+    Mutant(PERSONS, "weights[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))",
+           "weights[order] = 1 << self.bits",
            OF_PERSONS + "all_rows_of_one_person_move_a_sum_no_further_than_is_declared_and_as_far[gradient]",
            "a row of several weighs 1"),
-    Mutant(PERSONS, "found[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))",
-           "found[order] = (self.count << self.bits) // len(order)",
+    Mutant(PERSONS, "weights[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))",
+           "weights[order] = (self.count << self.bits) // len(order)",
            OF_PERSONS + "all_rows_of_one_person_move_a_sum_no_further_than_is_declared_and_as_far[bounded]",
            "rows weigh 1 over the mean of m"),
     Mutant(PERSONS, "self.n = number", "self.n = len(order)",

@@ -90,9 +90,9 @@ class Persons:
             digests[place] = _digest(X[known[place]], y[known[place]])
         order = known[np.lexsort((digests, self.codes[known]))]
         rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-        found = np.zeros(len(self.codes), dtype=np.int64)
-        found[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))
-        return OfPersons(found, self.bits, self.count)
+        weights = np.zeros(len(self.codes), dtype=np.int64)
+        weights[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))
+        return OfPersons(weights, self.bits, self.count)
 
 
 def _digest(x: Any, y: Any) -> int:
