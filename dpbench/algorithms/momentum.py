@@ -28,19 +28,19 @@ from dpbench.privacy.ledger import Laplace, WithoutReplacement, at_rho
 from dpbench.privacy.sampling import laplace_multiplier
 
 
-def stage_length(k: int, kappa: float, *, p: int = 1, first: int | None = None) -> int:
-    """n_k of eq. (4.7): 2^k ⌈√κ ln 2^{p+2}⌉ for k ≥ 2; n_1 is `first`, by default ⌈2 √κ ln √κ⌉ as in Section 5."""
+def stage_length(k: int, kappa: float, *, first: int | None = None) -> int:
+    """n_k of eq. (4.7) with p = 1: 2^k ⌈√κ ln 8⌉ for k ≥ 2; n_1 is `first`, by default ⌈2 √κ ln √κ⌉ as in Section 5."""
     root = math.sqrt(kappa)
     if k > 1:
-        return 2**k * math.ceil(root * (p + 2) * math.log(2))
+        return 2**k * math.ceil(root * 3 * math.log(2))
     return max(1, math.ceil(2 * root * math.log(root))) if first is None else first
 
 
-def stages(T: int, kappa: float, *, p: int = 1, first: int | None = None) -> np.ndarray:
+def stages(T: int, kappa: float, *, first: int | None = None) -> np.ndarray:
     """(T,) stage s_t = 1, 2, … of every iteration of the multistage method; those of T' < T are a prefix."""
     lengths: list[int] = []
     while sum(lengths) < T:
-        lengths.append(stage_length(len(lengths) + 1, kappa, p=p, first=first))
+        lengths.append(stage_length(len(lengths) + 1, kappa, first=first))
     return np.repeat(np.arange(1, len(lengths) + 1), lengths)[:T]
 
 

@@ -281,19 +281,18 @@ class Mechanisms:
         sensitivity: Scalars,
         epsilon: Scalars,
         label: str,
-        two_sided: bool = True,
         magnitude: bool = False,
         score: Score = VALUES,
     ) -> Array:
         """The index (k,) of the largest of the scores (k, p) of `values` + Laplace noise: report noisy max, ε-DP.
 
-        sensitivity: of every single score. The scale is 2·sensitivity/ε where a neighbour may raise some scores and
-        lower others (`two_sided`: always under replace-one), sensitivity/ε where all move the same way (Dwork and
-        Roth 2014, Claim 3.9). Only the index is released. `magnitude`: of the largest |score + noise|. An index wins
-        where its noise is in one of two tails, and the proof's shift of the noise applies to each: the scale holds.
+        sensitivity: of every single score. The scale is 2·sensitivity/ε, as a neighbour may raise some scores and lower
+        others (Dwork and Roth 2014, Claim 3.9). Only the index is released. `magnitude`: of the largest |score +
+        noise|. An index wins where its noise is in one of two tails, and the proof's shift of the noise applies to
+        each: the scale holds.
         """
         kind = "argmax of magnitudes" if magnitude else "argmax"
-        return self._choose(values, score, kind, label, sensitivity, epsilon, 2.0 if two_sided else 1.0)
+        return self._choose(values, score, kind, label, sensitivity, epsilon)
 
     def exponential(
         self, values: Array, *, sensitivity: Scalars, epsilon: Scalars, label: str, score: Score = VALUES
@@ -305,15 +304,15 @@ class Mechanisms:
         Talwar 2007; Dong, Durfee and Rogers 2020), see `ledger.BoundedRange`. Drawn as the largest score with Gumbel
         noise.
         """
-        return self._choose(values, score, "argmax by Gumbel noise", label, sensitivity, epsilon, 2.0)
+        return self._choose(values, score, "argmax by Gumbel noise", label, sensitivity, epsilon)
 
     def _choose(
-        self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars, factor: float
+        self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars
     ) -> Array:
-        """The index (k,) of the largest score with noise of scale factor·sensitivity/ε; kind: one of `CHOICES`."""
+        """The index (k,) of the largest score with noise of scale 2·sensitivity/ε; kind: one of `CHOICES`."""
         scores = one_choice(np.asarray(score.function(values), dtype=float), label, self.k)
         with np.errstate(divide="ignore"):  # ε = 0 is refused below
-            unit = factor / np.asarray(epsilon, dtype=float)
+            unit = 2.0 / np.asarray(epsilon, dtype=float)
         scale = np.asarray(self.releases.scaled_sensitivity(sensitivity) * unit)
         event = CHOICES[kind]
         self.releases.record(event, epsilon, label, scores.shape[1:], scale, unit)

@@ -303,9 +303,7 @@ class ServedMechanisms(Mechanisms):
         """See `Mechanisms.single_pass`."""
         return ServedPass(self.releases, self.budget.relation, n, label)
 
-    def _choose(
-        self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars, factor: float
-    ) -> Any:
+    def _choose(self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars) -> Any:
         if not isinstance(values, SumHandle):
             raise PrivacyError(f"{label}: {NOT_SERVED}")
         # A score is code, and the server runs no code of the method's.

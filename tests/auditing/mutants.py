@@ -114,9 +114,9 @@ MUTANTS = (
         "dp-gcd",
     ),
     Mutant(
-        MECH + "Mechanisms.noisy_argmax",
-        "2.0 if two_sided",
-        "1.0 if two_sided",
+        MECH + "Mechanisms._choose",
+        "unit = 2.0 / np.asarray(epsilon, dtype=float)",
+        "unit = 1.0 / np.asarray(epsilon, dtype=float)",
         "report noisy max with the noise for scores that all move the same way",
         "dp-gcd",
     ),

@@ -15,11 +15,11 @@ BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "text")
 K = 40_000
 
 
-def first_wins(scores, epsilon, two_sided, tag):
+def first_wins(scores, epsilon, tag):
     """How often, out of K, noisy argmax picks index 0 of two `scores` whose sensitivity is 1."""
     m = Mechanisms([f"{tag} {i}" for i in range(200)], BUDGET)
     scores = np.tile(scores, (200, 1))
-    spend = {"sensitivity": 1.0, "epsilon": epsilon, "label": "s", "two_sided": two_sided}
+    spend = {"sensitivity": 1.0, "epsilon": epsilon, "label": "s"}
     return sum(int((m.noisy_argmax(scores, **spend) == 0).sum()) for _ in range(K // 200))
 
 
@@ -35,31 +35,18 @@ def ratio_interval(a, b):
 
 
 def test_noisy_argmax_has_the_law_of_its_scale():
-    for two_sided, scale in ((True, 4.0), (False, 2.0)):
-        wins = first_wins([0.0, 3.0], 0.5, two_sided, "law")
-        assert frequency_is(wins, K, lead_overcome(3.0, scale))
-        assert not frequency_is(wins, K, lead_overcome(3.0, scale / 2))
+    wins = first_wins([0.0, 3.0], 0.5, "law")
+    assert frequency_is(wins, K, lead_overcome(3.0, 4.0))
+    assert not frequency_is(wins, K, lead_overcome(3.0, 2.0))
 
 
 def test_noisy_argmax_is_private_when_scores_move_both_ways():
-    # Neighbours: one score falls by 1, the other rises by 1; ε = 1. The one-sided scale breaks ε, the two-sided holds.
-    epsilon, data, neighbour = 1.0, [0.0, 1.0], [-1.0, 2.0]
-    counts = {
-        two_sided: (
-            first_wins(data, epsilon, two_sided, "data"),
-            first_wins(neighbour, epsilon, two_sided, "neighbour"),
-        )
-        for two_sided in (True, False)
-    }
-    assert ratio_interval(*counts[True])[1] < math.exp(epsilon)
-    assert ratio_interval(*counts[False])[0] > math.exp(epsilon)
-
-
-def test_one_sided_noise_is_private_when_all_scores_move_together():
-    epsilon = 1.0
-    data = first_wins([0.0, 2.0], epsilon, False, "data")
-    neighbour = first_wins([0.0, 3.0], epsilon, False, "neighbour")
-    assert ratio_interval(data, neighbour)[1] < math.exp(epsilon)
+    # Neighbours: one score falls by 1, the other rises by 1; ε = 1. Half of the noise breaks it.
+    data, neighbour = [0.0, 1.0], [-1.0, 2.0]
+    for epsilon, private in ((1.0, True), (2.0, False)):
+        counts = first_wins(data, epsilon, "data"), first_wins(neighbour, epsilon, "neighbour")
+        ends = ratio_interval(*counts)
+        assert ends[1] < math.exp(1.0) if private else ends[0] > math.exp(1.0)
 
 
 def fires_third(queries, epsilon, runs, tag):

@@ -378,9 +378,9 @@ class ExactMechanisms(Mechanisms):
         self.releases.relation = budget.relation
 
     def _choose(
-        self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars, factor: float
+        self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars
     ) -> Array:
-        """See `ExactReleases.choose`: always with the noise of scores that move both ways."""
+        """See `ExactReleases.choose`."""
         assert isinstance(self.releases, ExactReleases)
         return self.releases.choose(values, score, kind, label, sensitivity=sensitivity, epsilon=_one(epsilon))
 

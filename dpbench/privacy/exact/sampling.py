@@ -40,7 +40,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 Words = NDArray[np.uint64]
-DRAWN_AHEAD = 2**14  # words of one call of the operating system where many small draws follow each other
 
 
 class Bits(Protocol):
