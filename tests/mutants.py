@@ -158,6 +158,7 @@ DATASETS = [
 ]  # fmt: skip
 
 SECOND = "experiments/test_second_order_claims.py::test_"
+ACCELERATED = "experiments/test_accelerated.py::test_"
 VERIFY, VERIFYING = "archive/verifying.py", "archive/test_verifying.py::test_"
 ARCHIVE = [
     Mutant("archive/compared.py", "if row.objective is not None and math.isfinite(row.objective) else 0.0",
@@ -300,6 +301,14 @@ STUDY = [
            SECOND + "a_claim_that_hangs_on_a_choice_of_ours_is_open_and_says_on_which", "one choice is enough"),
     Mutant("experiments/second_order/claims.py", "lost, unsure = best <= own,", "lost, unsure = own <= best,",
            SECOND + "a_cell_is_lost_to_any_method_and_won_only_against_all", "the sides are exchanged"),
+    Mutant("experiments/accelerated/__init__.py", "return NOT_TESTABLE if sure and turned else sure,", "return sure,",
+           ACCELERATED + "what_holds_exchanged_is_not_testable_and_what_other_seeds_turn_is_open",
+           "a claim that holds with its sides exchanged is held"),
+    Mutant("experiments/accelerated/__init__.py", ">= 1 - laws.LEVEL else None", ">= 0 else None",
+           ACCELERATED + "what_holds_exchanged_is_not_testable_and_what_other_seeds_turn_is_open",
+           "a claim that other seeds would turn is held"),
+    Mutant("experiments/accelerated/__init__.py", "turn = {one: other, other: one}", "turn = {}",
+           ACCELERATED + "claims_that_hold_on_made_up_rows", "no side is exchanged"),
     Mutant("study/headline.py", "one[\"verdict\"] in (EXACT, MATCH, DIFFERS) and ratio == ratio", "ratio == ratio",
            VERDICTS + "transients_do_not_narrow_the_pooled_ratio", "values that notice nothing are pooled"),
     Mutant("study/laws.py", "LEVEL = 0.05", "LEVEL = 0.3",
