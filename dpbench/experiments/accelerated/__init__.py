@@ -488,9 +488,9 @@ def best_heavy_ball_beats_descent(errors: Errors) -> WithWords:
 @PAPER.claim("4")
 @on_errors(CS)
 def descent_is_steadier_at_large_T(errors: Errors) -> WithWords:
-    found = {name: errors.at(FULL, name, 1.0, 1000) for name in (GD, HB, NAG)}
-    ratio = found[GD].mean / min(found[HB].mean, found[NAG].mean)
-    return ratio < 1, {"ratio": ratio, "found": _shown(found, ", ")}
+    last = {name: errors.at(FULL, name, 1.0, 1000) for name in (GD, HB, NAG)}
+    ratio = last[GD].mean / min(last[HB].mean, last[NAG].mean)
+    return ratio < 1, {"ratio": ratio, "found": _shown(last, ", ")}
 
 
 @PAPER.claim("5")
