@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from dpbench.algorithms import base as dp
 from dpbench.privacy.ledger import at_rho
 
+SCORES, INSIDE = 0.06, 0.02  # of ρ, for intervals
+FIRST = 3  # iterates that are left out of the mean: they are still on their way
 FAILURE = 0.05  # ϱ of the paper: the probability that the noise on XᵀX is larger than the ridge covers
 
 
@@ -100,6 +102,24 @@ class AdaSSP(dp.Algorithm):
         return np.linalg.solve(noisy + ridge[:, None, None] * np.eye(d), moments[:, :, None])[:, :, 0]
 
 
+class ReleasedStep(NamedTuple):
+    """What boosted SSP released for one Newton step from a mean iterate, with the noise of each part.
+
+    w, moment: (d,) means over the iterates behind the first few, and of the moments released there, of whose noise
+    `moment_std` is the standard deviation. rule, gram: (d, d) two releases of XᵀX/n; `gram_std`: of the noise on the
+    diagonal of each, √2 less off it. scores: (d, d), the mean of clip(r, ±c)²xxᵀ; inside: the share with |r| ≤ c.
+    """
+
+    w: np.ndarray
+    moment: np.ndarray
+    rule: np.ndarray
+    gram: np.ndarray
+    scores: np.ndarray
+    inside: float
+    moment_std: float
+    gram_std: float
+
+
 class BoostedSSP(dp.Algorithm):
     """boosted-ssp: w ← w - P(m + l2·w), T times: m the mean of the clipped residuals' gradients, P from a noisy XᵀX/n.
 
@@ -112,6 +132,13 @@ class BoostedSSP(dp.Algorithm):
     first covers E, whose spectrum ends near √2·s√d. The second bounds what the noise adds to the excess loss by κ: with
     P⁻¹ ⪰ H/2 each step is a contraction, and T of them add ½Tσ² tr(PHP) ≤ ½Tσ²R²/λ². Clipping makes the loss a Huber
     loss, so that the excess has a floor which no ε removes where residuals of the optimum are longer than c.
+
+    With `intervals` it releases what intervals of coefficients need (`own.intervals`), for 8 % of ρ: S, the mean of
+    clip(r)²xxᵀ at the last w, for SCORES of it, and the share of rows with |r| ≤ c, for INSIDE. A row adds to nS a
+    positive semidefinite matrix of rank one and norm c²R² at most, so S moves as XᵀX/n does, c² times as much; it adds
+    0 or 1 to the count, so the share moves by 1/n, under replace-one too. XᵀX/n is released twice, each for half of its
+    share: whether there are intervals is read off the first, and they are made of the second. P is of their mean, whose
+    noise is that of a single release.
 
     clip: c, in units of the label. share: a. safety: κ, in units of the loss.
     """
@@ -129,6 +156,25 @@ class BoostedSSP(dp.Algorithm):
         dp.Disclosure(
             "gradient", "the mean gradient, residuals clipped to ±C", add_remove="C·R/n", why="|residual| ≤ C, ‖x‖ ≤ R"
         ),
+        dp.Disclosure(
+            "scores",
+            "mean of r²xxᵀ, residuals clipped to ±C",
+            "Gaussian, symmetric",
+            "1",
+            add_remove="C²·R²/n",
+            replace_one="√2·C²·R²/n",
+            why="two positive semidefinite matrices of rank one",
+            when="intervals",
+        ),
+        dp.Disclosure(
+            "inside",
+            "share of rows with |residual| ≤ C",
+            count="1",
+            add_remove="1/n",
+            replace_one="1/n",
+            why="a row is inside or not",
+            when="intervals",
+        ),
     )
     tuning: ClassVar = {"clip": [0.1, 0.3, 1.0]}
 
@@ -137,28 +183,47 @@ class BoostedSSP(dp.Algorithm):
         clip: dp.Positive = 0.3
         share: dp.Share = 0.15
         safety: dp.Positive = 0.02
+        intervals: bool = False
 
     audit_case = dp.AuditCase(loss="squared")
 
-    canaries = dp.AuditCase(loss="squared", d=1, label="gram"), dp.AuditCase(loss="squared", d=1, label="gradient")
+    canaries = (
+        *(dp.AuditCase(loss="squared", d=1, label=label) for label in ("gram", "gradient")),
+        *(dp.AuditCase({"intervals": True}, loss="squared", d=1, label=label) for label in ("scores", "inside")),
+    )
 
     def work(self, n, d, settings):
         return 1.0 * n * d * d + 4.0 * n * d * settings.T + 20.0 * d**3
 
+    @staticmethod
+    def shares(rho: Any, settings: BoostedSSP.Settings) -> tuple[list[Any], Any, Any, Any]:
+        """What of ρ, a number or (k,), goes to each Gram matrix, a moment, the scores and the count."""
+        whole = rho * (1 - SCORES - INSIDE) if settings.intervals else rho
+        gram = settings.share * whole
+        grams = [gram / 2] * 2 if settings.intervals else [gram]
+        return grams, (1 - settings.share) * whole / settings.T, SCORES * rho, INSIDE * rho
+
     def plan(self, problem, mechanisms, settings):
-        rho, share, T = mechanisms.budget.rho, settings.share, settings.T
-        mechanisms.plan("gram", at_rho(share * rho), 1)
-        mechanisms.plan("gradient", at_rho((1 - share) * rho / T), T)
+        grams, step, scores, inside = self.shares(mechanisms.budget.rho, settings)
+        for gram in grams:
+            mechanisms.plan("gram", at_rho(gram), 1)
+        mechanisms.plan("gradient", at_rho(step), settings.T)
+        if settings.intervals:
+            mechanisms.plan("scores", at_rho(scores), 1)
+            mechanisms.plan("inside", at_rho(inside), 1)
 
     def run(self, problem, W, mechanisms, settings, trace):
         n, R, T, c = problem.n, problem.row_bound, settings.T, settings.clip
         k, d = W.shape
-        rho = np.broadcast_to(mechanisms.budget.rho, (k,))
-        for_gram, for_step = settings.share * rho, (1 - settings.share) * rho / T
+        for_grams, for_step, for_scores, for_inside = self.shares(
+            np.broadcast_to(mechanisms.budget.rho, (k,)), settings
+        )
         second_moment = problem.data_hessian(np.zeros((1, d)))  # of squared loss, one for all replicates
         second_moment = second_moment if k == 1 else np.repeat(second_moment, k, axis=0)
-        gram = noisy_gram(mechanisms, second_moment, R**2, n, for_gram)
-        s = (math.sqrt(2) if mechanisms.doubled else 1.0) * R**2 / n / np.sqrt(2 * for_gram)
+        grams = [noisy_gram(mechanisms, second_moment, R**2, n, rho) for rho in for_grams]
+        gram = grams[0] if len(grams) == 1 else (grams[0] + grams[1]) / 2
+        replaced = math.sqrt(2) if mechanisms.doubled else 1.0
+        s, gram_std = (replaced * R**2 / n / np.sqrt(2 * rho) for rho in (sum(for_grams), for_grams[-1]))
         sigma = (2 if mechanisms.doubled else 1) * c * R / n / np.sqrt(2 * for_step)
         # Both bounds from public numbers: the ridge does not look at the released Gram matrix.
         ridge = np.maximum(s * math.sqrt(d), sigma * R * math.sqrt(T / (2 * settings.safety)))
@@ -167,16 +232,40 @@ class BoostedSSP(dp.Algorithm):
         inverse = 1 / (np.maximum(values, 0.0) + ridge[:, None] + problem.l2)
 
         W = np.zeros_like(W)
+        first = min(FIRST, T // 2)
+        means = np.zeros((2, k, d))
         trace(0, W, passes=1)
         for t in range(1, T + 1):
             moment = mechanisms.gaussian(
                 problem.bounded_gradient(W, c), sensitivity=c * R / n, rho=for_step, label="gradient"
             )
+            if t > first:
+                means += np.array([W, moment]) / (T - first)
             # In the eigenbasis, which is computed once: a step then costs d², not d³.
             slope = np.einsum("kij,ki->kj", vectors, moment + problem.l2 * W)
             W = W - np.einsum("kij,kj->ki", vectors, inverse * slope)
             trace(t, W, passes=1 + t)
-        return W
+        if not settings.intervals:
+            return W
+        square = c**2 * R**2 / n
+        scores = mechanisms.gaussian(
+            problem.score_moment(W, c),
+            sensitivity=square,
+            rho=for_scores,
+            label="scores",
+            symmetric=True,
+            replaced=math.sqrt(2) * square,
+        )
+        inside = mechanisms.gaussian(
+            problem.share_within(W, c), sensitivity=1 / n, replaced=1 / n, rho=for_inside, label="inside"
+        )
+        std = sigma / math.sqrt(T - first)
+        steps = [
+            ReleasedStep(means[0, i], means[1, i], grams[0][i], grams[1][i], scores[i], float(inside[i]),
+                         float(std[i]), float(gram_std[i]))
+            for i in range(k)
+        ]  # fmt: skip
+        return dp.RunResult(W, evidence=steps)
 
 
 POINTS = 4096  # of the expansion's quadrature

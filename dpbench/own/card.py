@@ -40,6 +40,7 @@ def card_of(
     return TEMPLATES.get_template("card.md").render(
         name=name, schema=described(model), classes=[str(label) for label in model.labels or ()],
         bound=model.bound or model.encoding.bound, positional=model.positional, statement=statement, holds=holds,
+        notes=model.interval_notes, intervals=model.interval_table(),
         plan=plan, holder=holder, questions=fields(),
         foreseen=next((one for one in plan.forecasts if one.method == statement.mechanism), None),
     )  # fmt: skip

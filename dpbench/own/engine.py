@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from dpbench.algorithms.sufficient_statistics import ReleasedStep
 from dpbench.errors import Defect, PrivacyError, UserError
 from dpbench.own import calibration, inputs
 from dpbench.own import row_bound as row_bounds
@@ -44,6 +45,7 @@ class Fitted:
         settings: of the method, completed; they may look at the data where the method counts that as public.
         diagnostics: objective, seconds, status, the realised ε and the method's own, of each model: read off the data
             without noise, so no guarantee covers them.
+        step: what was released for intervals, where they were asked for.
     """
 
     plan: FitPlan
@@ -56,6 +58,7 @@ class Fitted:
     ledger: list[dict[str, Any]]
     settings: dict[str, Any]
     diagnostics: list[dict[str, Any]] = field(repr=False)
+    step: ReleasedStep | None = None
 
 
 def rows_of(plan: FitPlan, encoding: Encoding, target: Target, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -119,7 +122,8 @@ def execute(
     for i in range(plan.models):
         labels = y if plan.models == 1 else np.where(y == i, 1.0, -1.0)
         problem = _problem(plan, X, labels, seed=seed, check=check, owned=owned, of_persons=of_persons)
-        key = secrets.token_hex(32) if seed is None else f"fit/{plan.method.name}/{plan.each}/{plan.settings}/{seed}"
+        named = str(plan.settings).replace(", intervals=False", "")  # a seed draws what it drew before there were any
+        key = secrets.token_hex(32) if seed is None else f"fit/{plan.method.name}/{plan.each}/{named}/{seed}"
         if i:
             key += f"/{i}"  # models of one seed share no noise
         run, bound_run = _run(plan, problem, catalogue.draw(start, problem.d, stream(key, "init"))[None], key, seed)
@@ -148,7 +152,8 @@ def execute(
             for run, said, _ in runs]  # fmt: skip
     # What a plug-in says of its settings is shown, so it gets no data to say it of.
     settings = msgspec.structs.asdict(plan.settings if plan.foreign else runs[0][2].settings[0])
-    return Fitted(plan, W, bound, window, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen)
+    return Fitted(plan, W, bound, window, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen,
+                  tails[0] if spec.settings.get("intervals") else None)  # fmt: skip
 
 
 def _problem(

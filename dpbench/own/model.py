@@ -23,6 +23,7 @@ import numpy as np
 from dpbench import algorithms
 from dpbench.algorithms import rules
 from dpbench.errors import PrivacyError, UserError
+from dpbench.own import intervals
 from dpbench.own import row_bound as row_bounds
 from dpbench.own import statement as statements
 from dpbench.own import window as windows
@@ -49,7 +50,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             of its columns, if they had any. intercept: whether rows have a column of ones in front.
         labels: of the classes, with their types; None of a number. classes_read: they were read off y.
         bound: on the length of rows, where one was found. window: around the target, where it was asked for.
-        W: (scores, d), a score a row.
+        W: (scores, d), a score a row. intervals: of its weights, where they were asked for.
     """
 
     spec: Spec
@@ -64,6 +65,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     W: list[list[float]]
     features: list[str] = []
     window: windows.Window | None = None
+    intervals: intervals.Intervals | None = None
 
     def __post_init__(self) -> None:
         # A file may be edited: whatever follows from the schema is computed, and not believed.
@@ -94,6 +96,10 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("its window is not what was asked for")
         if self.window is not None and (self.bound != self.window.bound or len(self.window.middles) != self.spec.d):
             raise ValueError("its window is not that of its columns and its row bound")
+        if (self.intervals is None) == bool(self.spec.settings.get("intervals")):
+            raise ValueError("its intervals are not what was asked for")
+        if self.intervals and len(self.intervals.centres) not in (0, len(self.compared)):
+            raise ValueError("its intervals are not those of its columns")
         if self.bound is not None and not self._possible(self.bound):
             raise ValueError(f"its row bound, {self.bound:g}, is none that can be found")
         if self.spec.unit != (self.schema.unit or (self.spec.unit and GROUPS)):
@@ -134,6 +140,35 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             return rows @ self.weights.T
         rows = self.window.rows(rows, self.encoding.unit, self.spec.lengths.numbers)
         return self.window.predictions(rows @ self.weights.T)
+
+    @property
+    def compared(self) -> dict[int, str]:
+        """See `own.intervals`."""
+        return intervals.compared(self.encoding, windowed=self.window is not None)
+
+    @property
+    def interval_notes(self) -> list[str]:
+        """What the intervals cover, a line each."""
+        if self.intervals is None:
+            return []
+        return intervals.words(self.intervals, self.bound or self.encoding.bound, self.spec.lengths.unit)
+
+    def interval_table(self) -> list[dict[str, Any]]:
+        """name, estimate, low and high of each slope, on features (of tables: `encoding.names`) and target as given."""
+        if self.intervals is None or self.schema.target.bounds is None:
+            return []
+        low, high = self.schema.target.bounds
+        return intervals.table(self.intervals, self.compared, self.scales * (high / 2 - low / 2))
+
+    @property
+    def scales(self) -> np.ndarray:
+        """(d,): what a weight is multiplied by, as `in_units` does."""
+        scale = 1 / self.encoding.unit if self.window is None else self.window.half / self.window.bound
+        scales = np.full(self.spec.d, scale)
+        if self.positional:
+            step: Any = self.encoding.steps[0]
+            scales[int(self.intercept) :] /= step.high / 2 - step.low / 2
+        return scales
 
     def in_units(self) -> tuple[np.ndarray, np.ndarray]:
         """(coefficients (scores, columns), intercepts (scores,)) of `scores`, for rows that are not shortened.
@@ -203,7 +238,12 @@ def model_of(fitted: Fitted, **of_rows: Any) -> Model:
     plan = fitted.plan
     loss = f"softmax-{plan.problem.loss.outputs}" if plan.problem.loss.outputs > 1 else plan.spec.loss
     spec = msgspec.structs.replace(plan.spec, algorithm=plan.name)
-    return Model(spec=spec, loss=loss, bound=fitted.bound, window=fitted.window, W=fitted.W.tolist(),
+    found = None
+    if fitted.step is not None:
+        encoding = encoding_of(of_rows["schema"], intercept=of_rows["intercept"], positional=of_rows["positional"])
+        columns = intervals.compared(encoding, windowed=fitted.window is not None)
+        found = intervals.of(fitted.step, columns, spec.n)
+    return Model(spec=spec, loss=loss, bound=fitted.bound, window=fitted.window, W=fitted.W.tolist(), intervals=found,
                  **of_rows)  # fmt: skip
 
 
@@ -215,7 +255,10 @@ def now() -> str:
 def save(path: str | os.PathLike[str], model: Model, statement: Statement) -> None:
     """Write model and statement as JSON; refused where `load` would refuse it."""
     checked(model, statement)
-    statements.write(path, msgspec.to_builtins(model), statement)
+    content = msgspec.to_builtins(model)
+    if model.intervals is None:  # so that a file is what it was before there were any
+        del content["intervals"]
+    statements.write(path, content, statement)
 
 
 def load(path: str | os.PathLike[str]) -> tuple[Model, Statement, list[str]]:

@@ -200,6 +200,12 @@ def plan(spec: Spec) -> FitPlan:
     if how == "window" and (name != "boosted-ssp" or not spec.rule):
         raise ParameterError('row_bound: "window" is for PrivateRegressor by boosted-ssp; leave it out')
 
+    if spec.settings.get("intervals") and (name != "boosted-ssp" or not spec.rule or spec.l2 or spec.unit):
+        raise ParameterError(
+            f"intervals: they are derived for PrivateRegressor by boosted-ssp, l2 = 0 and rows, and not for {name}"
+            f"{' by persons' * bool(spec.unit)}; leave algorithm, l2 and unit out"
+        )
+
     # The split below tries several budgets, and each accountant's search takes tens of milliseconds.
     @cache
     def at(epsilon: float, delta: float) -> OneModel:

@@ -55,6 +55,8 @@ from dpbench.problems.shards import ShardedProblem, Shards
 
 MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
+SQUARE_BITS = 12  # of a squared derivative: steps of 2⁻¹² of its largest
+UNIT = 2**WEIGHT_BITS  # a row that counts
 STEP = 2.0 ** -(ROW_BITS + WEIGHT_BITS)  # of a row's part of a gradient
 OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from the exact one
 Whole = np.ndarray  # of int64
@@ -160,11 +162,28 @@ class ExactSums(MeansOfSums, Problem):
         # In 2⁻⁸ of the largest there can be, so that a sum of h x xᵀ fits 64 bits for as many rows as may be.
         step = self.loss.smoothness * 2.0**-CURVATURE_BITS
         function = functools.partial(_curvature, self._curvature(curvature), step, not self.loss.convex)
-        weight = 2**CURVATURE_BITS
-        moved = outer(self._square, weight, signed=not self.loss.convex)
-        largest = weight * self._square
-        total = self._whole((1, self.d, self.d), gram_sum, largest, rows, function, W, ROW_BITS)
-        return (Gram if self.loss.convex else Sum)(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
+        return self._outer(function, W, CURVATURE_BITS, step, rows, signed=not self.loss.convex)
+
+    def score_moment(self, W: np.ndarray, bound: float) -> Any:
+        """See `EmpiricalRisk`; squares on a grid of 2⁻¹² of their bound."""
+        step = _checked(bound) ** 2 * 2.0**-SQUARE_BITS
+        function = functools.partial(_square, self.loss.derivative, bound, step)
+        return self._outer(function, self.margins(W), SQUARE_BITS, step) / self.n
+
+    def share_within(self, W: np.ndarray, bound: float) -> Any:
+        """See `EmpiricalRisk`; a `Sum` of shape (1,)."""
+        pointwise = functools.partial(_inside, self.loss.derivative, bound)
+        total = self._whole((1,), value_sum, UNIT, None, pointwise, self.margins(W))
+        # A row counts for 0 or 1: another in its place moves the count no further than its absence.
+        return Sum(total, 1.0 / UNIT, RowSensitivity(UNIT**2, UNIT**2, UNIT)) / self.n
+
+    def _outer(
+        self, function: Pointwise, W: np.ndarray, bits: int, step: float, rows: Any = None, *, signed: bool = False
+    ) -> Any:
+        """Σ h_i x_i x_iᵀ, h = function(z, y, out) integers, in steps, up to 2^bits; of either sign where `signed`."""
+        moved = outer(self._square, 2**bits, signed=signed)
+        total = self._whole((1, self.d, self.d), gram_sum, 2**bits * self._square, rows, function, W, ROW_BITS)
+        return (Sum if signed else Gram)(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
 
     def least_eigenvalue(self, gram: Any) -> Eigenvalue:
         """See `EmpiricalRisk`; the place where Cholesky's factorisation of A - σI breaks down, found by halving.
@@ -708,6 +727,15 @@ def _rounded(c: np.ndarray) -> np.ndarray:
     """
     np.add(c, 1.5 * 2.0 ** (52 - WEIGHT_BITS), out=c)
     return np.subtract(c, 1.5 * 2.0 ** (52 - WEIGHT_BITS), out=c)
+
+
+def _square(loss: Pointwise, most: float, step: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    c = _within(loss(z, y, out), most)
+    return np.rint(np.divide(np.square(c, out=c), step, out=c), out=c)
+
+
+def _inside(loss: Pointwise, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.less_equal(np.abs(loss(z, y, out), out=out), bound, out=out)
 
 
 def _curvature(loss: Pointwise, step: float, signed: bool, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -143,6 +143,14 @@ class EmpiricalRisk(Declaration):
         total = self._rows.weighted_sum(functools.partial(_bounded, self.loss, bound), self._models(W))
         return total.reshape(len(W), self.d) / self.n
 
+    def share_within(self, W: np.ndarray, bound: float) -> np.ndarray:
+        """(k,) shares of the rows with |ℓ'_i| ≤ bound, of a loss with one output."""
+        return self._sum(functools.partial(_within, self.loss, bound), W) / self.n
+
+    def score_moment(self, W: np.ndarray, bound: float) -> np.ndarray:
+        """(k, d, d) means of a_i² x_i x_iᵀ, a_i = ℓ' clipped to ±bound, of a loss with one output."""
+        return self._rows.gram(functools.partial(_squared, self.loss, bound), self.batch(W)) / self.n
+
     def centred_gradient(self, W: np.ndarray) -> np.ndarray:
         """(k, d) means of the rows' gradients of logistic loss less their half without w: (ℓ'_i + y_i/2) x_i."""
         return self._rows.weighted_sum(losses.centred_logistic, self._models(W)) / self.n
@@ -396,6 +404,14 @@ def _conjugate(loss: losses.Loss, scale: float, z: np.ndarray, y: np.ndarray, ou
 
 def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     return np.maximum(np.fmin(value(z, y, out), clip, out=out), 0.0, out=out)
+
+
+def _within(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.less_equal(np.abs(loss.derivative(z, y, out), out=out), bound, out=out)
+
+
+def _squared(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    return np.square(loss.bounded(z, y, bound, out), out=out)
 
 
 def _bounded(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

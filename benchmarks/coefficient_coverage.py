@@ -1,0 +1,322 @@
+"""Do the intervals of `PrivateRegressor(intervals=True)` cover? Ten families, and four real tables by resampling.
+
+`python -m benchmarks.coefficient_coverage [FITS]` draws FITS tables of each family, and of each real table by drawing
+its rows with replacement. It fits each at every ε by the code that a fit runs, and counts for each slope how
+often its interval holds what the model's slope is without noise and sampling: that of the least Huber loss over MANY
+rows of the family, or over all rows of the table. It goes on where it was stopped, writes
+results/coefficient_coverage.csv, a line for each cell, and then, or alone with the argument `table`, the page
+results/coefficient_coverage.md. Fits without intervals are counted as such and as nothing else. Seeds are fixed.
+
+No constant of `own.intervals` was chosen on a family, but for the two matrices, which were tried on "rare", "small",
+"low" and "crossed".
+
+The verdict is by the judge's rules (`study.laws`): a slope is outside where its coverage is below LOW or above HIGH by
+an exact binomial test, at LEVEL over all slopes of all cells together (Holm's correction).
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from benchmarks.other_libraries import RESULTS, rdata
+from dpbench import PrivateRegressor
+from dpbench import schema as schemas
+from dpbench.own import intervals
+from dpbench.own.engine import execute, rows_of
+from dpbench.schema.encoding import encoding_of
+from dpbench.study.laws import LEVEL
+
+EPSILONS = (0.3, 0.6, 1.0, 3.0)
+FITS = 150
+LOW, HIGH = 0.92, 0.98
+FEW = 0.3  # a share of fits with intervals that is small
+ENOUGH = 50  # such fits from which a cell's share is told by itself
+COUNTS = RESULTS / "coefficient_coverage.csv"
+FIELDS = ("source", "epsilon", "rows", "fits", "offered", "held", "width")
+MOST = 15_000  # rows that are drawn of a real table
+MANY = 300_000  # rows of a family, for what its coefficients are
+Table = pd.DataFrame
+
+
+def frame(X: np.ndarray, y: np.ndarray, **more: np.ndarray) -> Table:
+    """A table of numbers in [-1, 1], their target, and columns of categories."""
+    return pd.DataFrame(np.clip(X, -1, 1), columns=[f"x{i}" for i in range(X.shape[1])]).assign(
+        **more, y=np.clip(y, -1, 1)
+    )
+
+
+def mixture(rng: np.random.Generator, n: int) -> Table:
+    """Two heaps of rows, Laplace residuals."""
+    X = 0.25 * rng.standard_normal((n, 6)) + np.where(rng.random((n, 1)) < 0.3, 0.5, -0.3)
+    return frame(X, X @ [0.3, -0.2, 0.1, 0.0, 0.0, 0.1] + rng.laplace(0, 0.1, n))
+
+
+def curved(rng: np.random.Generator, n: int) -> Table:
+    """No line: a square and a product; residuals depend on the features."""
+    X = rng.uniform(-1, 1, (n, 4))
+    return frame(X, 0.3 * X[:, 0] ** 2 + 0.3 * X[:, 1] * X[:, 2] + 0.2 * X[:, 3] + 0.1 * rng.standard_normal(n) - 0.1)
+
+
+def rare(rng: np.random.Generator, n: int) -> Table:
+    """Three kinds, one of them 4 % of the rows; the spread of the target depends on the kind."""
+    X, kind = 0.4 * rng.standard_normal((n, 3)), rng.choice(3, n, p=[0.56, 0.4, 0.04])
+    y = X @ [0.2, 0.1, 0.0] + 0.3 * (kind == 2) + (0.1 + 0.15 * (kind == 1)) * rng.standard_normal(n)
+    return frame(X, y, kind=np.array(["a", "b", "c"])[kind])
+
+
+def wide(rng: np.random.Generator, n: int) -> Table:
+    """Residuals as wide as the clip and wider."""
+    X = rng.uniform(-1, 1, (n, 5))
+    return frame(X, X @ [0.2, 0.2, -0.1, 0.0, 0.0] + 0.4 * rng.standard_normal(n))
+
+
+def chain(rng: np.random.Generator, n: int) -> Table:
+    """Twelve features, each like the one before."""
+    Z = rng.standard_normal((n, 12))
+    for j in range(1, 12):
+        Z[:, j] = 0.7 * Z[:, j - 1] + 0.714 * Z[:, j]
+    X = 0.45 * Z
+    return frame(X, X @ np.resize([0.2, 0.0, -0.2], 12) + 0.15 * rng.standard_t(5, n))
+
+
+def zeros(rng: np.random.Generator, n: int) -> Table:
+    """Half of the targets lie at their least value, as amounts do."""
+    X = rng.uniform(-1, 1, (n, 5))
+    y = np.maximum(0.0, X @ [0.5, 0.3, 0.0, -0.3, 0.1] + 0.3 * rng.standard_normal(n))
+    return frame(X, y - 0.5)
+
+
+def binary(rng: np.random.Generator, n: int) -> Table:
+    """A target of two values."""
+    X = rng.uniform(-1, 1, (n, 8))
+    return frame(X, 0.3 * np.sign(X @ np.resize([1.0, -0.5, 0.0], 8) + rng.logistic(0, 0.7, n)))
+
+
+def low(rng: np.random.Generator, n: int) -> Table:
+    """Features near the lower end of their bounds, where they look like the intercept."""
+    X = 2 * rng.beta(1.2, 4.0, (n, 6)) - 1
+    return frame(X, X @ [0.3, 0.1, 0.0, 0.0, -0.2, 0.1] + 0.1 * rng.gumbel(size=n))
+
+
+def small(rng: np.random.Generator, n: int) -> Table:
+    """Few rows and three features."""
+    X = rng.uniform(-1, 1, (n, 3))
+    return frame(X, X @ [0.3, -0.2, 0.0] + 0.1 * (1 + np.abs(X[:, 0])) * rng.standard_normal(n))
+
+
+def crossed(rng: np.random.Generator, n: int) -> Table:
+    """Two columns of categories that go together, and numbers with heavy tails."""
+    X, one = 0.2 * rng.standard_t(3, (n, 2)), rng.choice(3, n, p=[0.5, 0.3, 0.2])
+    other = np.where(rng.random(n) < 0.6, one, rng.choice(3, n))
+    y = X @ [0.3, -0.1] + 0.15 * (one == 1) - 0.1 * (other == 2) + 0.12 * rng.standard_normal(n)
+    return frame(X, y, one=np.array(list("abc"))[one], other=np.array(list("def"))[other])
+
+
+FAMILIES: dict[str, tuple[Callable[[np.random.Generator, int], Table], int]] = {
+    "mixture": (mixture, 6000), "curved": (curved, 8000), "rare": (rare, 10000), "wide": (wide, 10000),
+    "chain": (chain, 20000), "zeros": (zeros, 5000), "binary": (binary, 8000), "low": (low, 20000),
+    "small": (small, 2000), "crossed": (crossed, 15000),
+}  # fmt: skip
+REAL = {
+    "CPSSW8": ("earnings", rdata("AER", "CPSSW8")),
+    "CPS1988": ("wage", rdata("AER", "CPS1988")),
+    "NOxEmissions": ("LNOx", rdata("robustbase", "NOxEmissions")),
+    "txhousing": ("median", rdata("ggplot2", "txhousing", "city", "volume", "date")),
+}
+
+
+class Cell(NamedTuple):
+    """Fits of one source at one ε. offered: those with intervals; held: by slope, of how many the interval held it.
+
+    width: the median over slopes and fits of an interval's width over that of one table without privacy.
+    """
+
+    name: str
+    epsilon: float
+    rows: int
+    fits: int
+    offered: int
+    held: tuple[int, ...]
+    width: float
+
+    @property
+    def few(self) -> bool:
+        """Whether intervals are offered, and rarely."""
+        return 0 < self.offered < FEW * self.fits
+
+
+class Source(NamedTuple):
+    """Tables of one law: its schema, how n rows of it are drawn, and rows that stand for the law."""
+
+    schema: schemas.Schema
+    rows: int
+    draw: Callable[[np.random.Generator], Table]
+    law: Table
+
+
+def source(name: str) -> Source:
+    """Of a family, or of a real table, whose rows are drawn with replacement."""
+    if name in FAMILIES:
+        made, n = FAMILIES[name]
+        law = made(np.random.default_rng(0), MANY)
+        columns = {
+            column: schemas.Column(bounds=(-1, 1)) if law[column].dtype.kind == "f"
+            else schemas.Column(categories=tuple(sorted(law[column].unique())))
+            for column in law.columns if column != "y"
+        }  # fmt: skip
+        target = schemas.Target(name="y", bounds=(-1, 1))
+        return Source(schemas.Schema(target=target, columns=columns), n, lambda rng: made(rng, n), law)
+    target_name, load = REAL[name]
+    table = load().dropna().reset_index(drop=True)
+    schema = schemas.draft(table, target_name)[0]
+    n = min(len(table), MOST)
+    return Source(schema, n, lambda rng: table.iloc[rng.integers(0, len(table), n)], table)
+
+
+def least_huber(X: np.ndarray, y: np.ndarray, clip: float) -> np.ndarray:
+    """The weights of the least Huber loss, by Newton's method."""
+    w = np.linalg.lstsq(X, y, rcond=None)[0]
+    for _ in range(60):
+        r = X @ w - y
+        inside = np.abs(r) <= clip
+        step = np.linalg.solve(X[inside].T @ X[inside], X.T @ np.clip(r, -clip, clip))
+        w = w - step
+        if np.abs(step).max() < 1e-10:
+            break
+    return w
+
+
+def cells(name: str, fits: int, epsilons: Sequence[float]) -> Iterator[Cell]:
+    """One of each ε."""
+    made, truth = source(name), None
+    encoding = encoding_of(made.schema, intercept=True)
+    columns = intervals.compared(encoding, windowed=False)
+    for epsilon in epsilons:
+        plan = PrivateRegressor(epsilon, schema=made.schema, intervals=True, random_state=0).plan(made.rows)
+        target = made.schema.target
+        clip = plan.settings.clip  # type: ignore[attr-defined]  # boosted-ssp has one
+        if truth is None:
+            rows, labels = rows_of(plan, encoding, target, made.law, made.law[target.name])
+            truth = least_huber(rows[:, [*columns]], labels, clip)
+        held, ratios = np.zeros(len(columns), int), list[float]()
+        offered = 0
+        for seed in range(fits):
+            table = made.draw(np.random.default_rng([seed, round(10 * epsilon)]))
+            rows, labels = rows_of(plan, encoding, target, table, table[target.name])
+            if not seed:
+                exact = without_privacy(rows[:, [*columns]], labels, clip)
+            step = execute(plan, rows, labels, unit=encoding.unit, seed=seed).step
+            assert step is not None
+            found = intervals.of(step, columns, made.rows)
+            if not found.centres:
+                continue
+            offered += 1
+            std = np.array(found.deviations)
+            held += np.abs(np.array(found.centres) - truth) <= intervals.WIDTH * std
+            ratios.extend(std[1:] / exact[1:])
+        width = float(np.median(ratios)) if ratios else math.nan
+        yield Cell(name, epsilon, made.rows, fits, offered, tuple(held[1:].tolist()), width)
+
+
+def without_privacy(X: np.ndarray, y: np.ndarray, clip: float) -> np.ndarray:
+    """(columns,) deviations of the weights of the least Huber loss, by the sandwich of these rows."""
+    r = X @ least_huber(X, y, clip) - y
+    inside = np.abs(r) <= clip
+    scores = X * np.clip(r, -clip, clip)[:, None]
+    half = np.linalg.solve(X[inside].T @ X[inside], scores.T)
+    return np.sqrt((half * half).sum(axis=1))
+
+
+def outside(cells: list[Cell]) -> set[tuple[str, float, int]]:
+    """(source, ε, slope) of those whose coverage is not within LOW to HIGH: Holm's steps over all."""
+    chances = [(chance(held, cell.offered), (cell.name, cell.epsilon, j))
+               for cell in cells if cell.offered for j, held in enumerate(cell.held)]  # fmt: skip
+    found = set()
+    for i, (p, where) in enumerate(sorted(chances)):
+        if p > LEVEL / (len(chances) - i):
+            break
+        found.add(where)
+    return found
+
+
+def chance(held: int, of: int) -> float:
+    """How likely a count at least as far out is where the coverage is the nearer of LOW and HIGH; 1 between them."""
+    below, above = stats.binom.cdf(held, of, LOW), stats.binom.sf(held - 1, of, HIGH)
+    return float(min(1.0, 2 * min(below, above)))
+
+
+def read() -> list[Cell]:
+    """The cells that are there."""
+    if not COUNTS.exists():
+        return []
+    with COUNTS.open(encoding="utf-8", newline="") as file:
+        found = [
+            Cell(line["source"], float(line["epsilon"]), int(line["rows"]), int(line["fits"]), int(line["offered"]),
+                 tuple(map(int, line["held"].split())), float(line["width"]))
+            for line in csv.DictReader(file)
+        ]  # fmt: skip
+    order = [*FAMILIES, *REAL]
+    return sorted(found, key=lambda cell: (order.index(cell.name), cell.epsilon))
+
+
+def table(cells: list[Cell]) -> str:
+    """The page: what came out, then a line for each cell."""
+    given, few, out = [cell for cell in cells if cell.offered], [cell for cell in cells if cell.few], outside(cells)
+    slopes = sum(len(cell.held) for cell in given)
+    each = [share([cell]) for cell in given if cell.offered >= ENOUGH]
+    named = "; ".join(f"{name}, ε = {epsilon:g}, slope {j + 1}" for name, epsilon, j in sorted(out))
+    lines = [
+        f"Intervals were offered in {len(given)} of {len(cells)} cells, which have {slopes} slopes. By exact tests at "
+        f"{LEVEL:.0%} over all of these together, {len(out)} lie outside {LOW:.0%} to {HIGH:.0%}"
+        f"{': ' * bool(out)}{named}.",
+        "",
+        f"All intervals together held {share(given):.1%}, those of a cell with {ENOUGH} such fits or more "
+        f"{min(each):.1%} to {max(each):.1%}. The {len(few)} cells in which fewer than {FEW:.0%} of the fits had any "
+        f"held {share(few):.1%} of {sum(cell.offered * len(cell.held) for cell in few):,}.",
+        "",
+        "| source | rows | ε | fits with intervals | held | least and most, by slope | width, without privacy 1 |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for cell in cells:
+        shown = "– | – | –"
+        if cell.offered:
+            by_slope = [held / cell.offered for held in cell.held]
+            shown = f"{share([cell]):.3f} | {min(by_slope):.3f} to {max(by_slope):.3f} | {cell.width:.1f}"
+        lines.append(f"| {cell.name} | {cell.rows:,} | {cell.epsilon:g} | {cell.offered} of {cell.fits} | {shown} |")
+    return "\n".join(lines) + "\n"
+
+
+def share(cells: list[Cell]) -> float:
+    """Of the intervals of all slopes, those that held."""
+    return sum(sum(cell.held) for cell in cells) / max(1, sum(cell.offered * len(cell.held) for cell in cells))
+
+
+def main(arguments: list[str]) -> None:
+    """Count what is not there yet, a line a cell, then write the page."""
+    there = read()
+    if arguments[:1] != ["table"]:
+        done = {(cell.name, cell.epsilon) for cell in there}
+        fits = int(arguments[0]) if arguments else FITS
+        for name in (*FAMILIES, *REAL):
+            left = [epsilon for epsilon in EPSILONS if (name, epsilon) not in done]
+            for cell in cells(name, fits, left) if left else ():
+                new = not COUNTS.exists()
+                with COUNTS.open("a", encoding="utf-8", newline="") as file:
+                    writer = csv.writer(file, lineterminator="\n")
+                    if new:
+                        writer.writerow(FIELDS)
+                    writer.writerow([*cell[:5], " ".join(map(str, cell.held)), f"{cell.width:.3g}"])
+                print(cell, flush=True)
+    COUNTS.with_suffix(".md").write_text(table(read()), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

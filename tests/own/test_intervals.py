@@ -1,0 +1,306 @@
+"""Intervals of coefficients: their two releases on neighbours, the step by hand, the rule, plan and file, coverage."""
+
+import json
+import math
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import dpbench
+from dpbench import PrivateRegressor
+from dpbench.algorithms import get
+from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.sufficient_statistics import ReleasedStep, noisy_gram
+from dpbench.errors import UserError
+from dpbench.own import intervals
+from dpbench.own.engine import execute
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Relation
+from dpbench.privacy.verify import spent
+from dpbench.problems import Problem
+from dpbench.problems.exact import ExactProblem
+from dpbench.schema import Column, Schema, Target
+from dpbench.schema.encoding import encoding_of
+from tests.algorithms.conftest import run, small_problem
+from tests.batches import run_batch
+
+CLIP = 0.3
+
+
+def value(found):
+    """A sum as the numbers it stands for."""
+    return found if isinstance(found, np.ndarray) else found.integers * found.unit
+
+
+@pytest.mark.parametrize("kind", [Problem, ExactProblem])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_replaced_row_moves_the_two_releases_by_no_more_than_declared(kind, seed):
+    drawn = np.random.default_rng(seed)
+    X = 0.5 * drawn.standard_normal((20, 3))
+    X /= np.maximum(1, np.linalg.norm(X, axis=1))[:, None]
+    y, w = 3 * drawn.standard_normal(20), drawn.standard_normal((1, 3))
+    other, label = X.copy(), y.copy()
+    other[0], label[0] = drawn.standard_normal(3), drawn.choice([-100.0, 100.0])
+    other[0] *= (1 - 1e-12) / np.linalg.norm(other[0])
+    one, two = (kind(A, b, loss="squared", row_bound=1.0) for A, b in ((X, y), (other, label)))
+    moved = np.linalg.norm(value(one.score_moment(w, CLIP)) - value(two.score_moment(w, CLIP)))
+    assert moved <= math.sqrt(2) * CLIP**2 / 20
+    counted = abs(value(one.share_within(w, CLIP)) - value(two.share_within(w, CLIP)))
+    assert counted <= 1 / 20 + 1e-12
+    scores = np.clip(X @ w[0] - y, -CLIP, CLIP)[:, None] * X
+    np.testing.assert_allclose(value(one.score_moment(w, CLIP))[0], scores.T @ scores / 20, atol=2e-5)
+    assert value(one.share_within(w, CLIP)) == pytest.approx(np.mean(np.abs(X @ w[0] - y) <= CLIP))
+
+
+@pytest.mark.parametrize("kind", [Problem, ExactProblem])
+def test_both_sensitivities_are_attained(kind):
+    y, w = np.array([9.0, 0.0, 0.0]), np.zeros((1, 2))
+    one, turned, near = (
+        kind(np.eye(2)[rows], labels, loss="squared", row_bound=1.0)
+        for rows, labels in (([0, 1, 1], y), ([1, 1, 1], y), ([0, 1, 1], 0 * y))
+    )
+    moved = np.linalg.norm(value(one.score_moment(w, CLIP)) - value(turned.score_moment(w, CLIP)))
+    assert moved == pytest.approx(math.sqrt(2) * CLIP**2 / 3)
+    assert abs(value(one.share_within(w, CLIP)) - value(near.share_within(w, CLIP))) == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
+def test_the_noise_of_each_release_has_its_variance_and_the_step_says_it(relation):
+    n, k, d = 50, 1500, 3
+    problem, method = Problem(np.zeros((n, d)), np.ones(n), loss="squared", row_bound=1.0), get("boosted-ssp")
+    budget, twice = Budget(1.0, 1e-5, Relation[relation.upper()], "tight"), relation == "replace_one"
+    settings = make_settings(method, {"intervals": True, "T": 5})
+    keys = [f"noise/{i}" for i in range(k)]
+    steps = run_batch(problem, method, [settings] * k, np.zeros((k, d)), budget, keys).evidence
+    root = math.sqrt(2) if twice else 1.0
+    deviation = lambda name: np.std([getattr(step, name) for step in steps], axis=0)  # noqa: E731
+    scale = lambda share: 1 / n / math.sqrt(2 * share * budget.rho)  # noqa: E731
+    gram = root * scale(0.92 * 0.15 / 2)
+    assert steps[0].gram_std == pytest.approx(gram)
+    for name in ("rule", "gram"):
+        assert deviation(name)[0, 0] == pytest.approx(gram, rel=0.07)
+        assert deviation(name)[0, 1] == pytest.approx(gram / math.sqrt(2), rel=0.07)
+    together = np.array([(step.rule[0, 0], step.gram[0, 0]) for step in steps])
+    assert abs(np.corrcoef(together.T)[0, 1]) < 0.1
+    assert deviation("scores")[0, 0] == pytest.approx(root * CLIP**2 * scale(0.06), rel=0.07)
+    assert deviation("inside") == pytest.approx(scale(0.02), rel=0.07)
+    moment = (2 if twice else 1) * CLIP * scale(0.92 * 0.85 / 5) / math.sqrt(3)
+    assert steps[0].moment_std == pytest.approx(moment)
+    assert deviation("moment")[0] == pytest.approx(moment, rel=0.07)
+
+
+def test_the_releases_add_up_to_the_budget():
+    result = run("boosted-ssp", small_problem(loss="squared"), intervals=True)
+    ledger, budget = result.mechanisms.ledger.of(0), result.mechanisms.budget
+    costs = {entry.label: entry.count / entry.release.noise_multiplier**2 / (2 * budget.rho) for entry in ledger}
+    assert costs == {
+        "gram": pytest.approx(0.92 * 0.15), "gradient": pytest.approx(0.92 * 0.85), "scores": pytest.approx(0.06),
+        "inside": pytest.approx(0.02),
+    }  # fmt: skip
+    assert spent(ledger, budget.delta, budget.relation).epsilon == pytest.approx(1.0, rel=1e-6)
+
+
+def test_without_intervals_a_run_has_the_bytes_of_the_method_by_itself():
+    """The loop as it is without them, by the same stream."""
+    problem, method = small_problem(n=300, loss="squared"), get("boosted-ssp")
+    budget = Budget(1.0, 1e-5, Relation.REPLACE_ONE, "tight")
+    found = run_batch(problem, method, [method.Settings()], np.zeros((1, 5)), budget, ["a"])
+    inner = found.mechanisms.inner(["a"], budget, Relation.ADD_REMOVE)
+    rho, n = budget.rho, problem.n
+    for_step = (1 - 0.15) * rho / 10
+    gram = noisy_gram(inner, problem.data_hessian(np.zeros((1, 5))), 1.0, n, np.array([0.15 * rho]))
+    s = math.sqrt(2) / n / np.sqrt(2 * np.array([0.15 * rho]))
+    sigma = 2 * CLIP / n / np.sqrt(2 * np.array([for_step]))
+    ridge = np.maximum(s * math.sqrt(5), sigma * math.sqrt(10 / 0.04))
+    values, vectors = np.linalg.eigh(gram)
+    inverse, W = 1 / (np.maximum(values, 0.0) + ridge[:, None] + problem.l2), np.zeros((1, 5))
+    for _ in range(10):
+        noisy = inner.gaussian(
+            problem.bounded_gradient(W, CLIP), sensitivity=CLIP / n, rho=np.array([for_step]), label="gradient"
+        )
+        slope = np.einsum("kij,ki->kj", vectors, noisy + problem.l2 * W)
+        W = W - np.einsum("kij,kj->ki", vectors, inverse * slope)
+    assert found.W.tobytes() == W.tobytes()
+    assert found.evidence is None
+
+
+def released(X, y, w, clip=CLIP, **noise):
+    """A step as if it had been released without noise, at w."""
+    r = np.clip(X @ w - y, -clip, clip)
+    gram, scores = X.T @ X / len(X), (r[:, None] * X).T @ (r[:, None] * X) / len(X)
+    inside = float(np.mean(np.abs(X @ w - y) <= clip))
+    given = {"moment_std": 0.0, "gram_std": 0.0, "scores": scores, "inside": inside} | noise
+    return ReleasedStep(w=w, moment=r @ X / len(X), rule=gram, gram=gram, **given)
+
+
+def test_without_noise_it_is_least_squares_with_its_sandwich():
+    drawn = np.random.default_rng(0)
+    X = np.hstack([np.ones((400, 1)), drawn.uniform(-1, 1, (400, 3))])
+    y = X @ [0.1, 0.2, -0.1, 0.0] + 0.02 * (1 + np.abs(X[:, 1])) * drawn.standard_normal(400)
+    exact = np.linalg.lstsq(X, y, rcond=None)[0]
+    found = intervals.of(released(X, y, exact + 0.02), dict.fromkeys(range(4), ""), 400)
+    np.testing.assert_allclose(found.centres, exact, rtol=1e-9)
+    found = intervals.of(released(X, y, exact), dict.fromkeys(range(4), ""), 400)
+    r, inverse = X @ exact - y, np.linalg.inv(X.T @ X)
+    np.testing.assert_allclose(np.square(found.deviations), np.diag(inverse @ (X.T * r**2) @ X @ inverse), rtol=1e-9)
+
+
+def test_the_deviation_has_a_part_for_each_noise():
+    """By the law of what is added: draws of the three noises, pushed through the step, about its centre."""
+    drawn, d, n = np.random.default_rng(3), 3, 10_000
+    gram = np.diag([1.0, 0.5, 0.3]) + 0.1
+    w, moment, inside = np.array([0.3, -0.2, 0.1]), np.array([0.05, 0.02, -0.04]), 0.7
+    scores, parts = 0.04 * gram, {"moment_std": 0.01, "gram_std": 0.02}
+    of = lambda n, **noise: intervals.of(  # noqa: E731
+        ReleasedStep(w, moment, gram, gram, scores, inside, **noise), dict.fromkeys(range(d), ""), n
+    )
+    theta = np.array(of(n, moment_std=0.0, gram_std=0.0).centres)
+    u, draws = w - theta, []
+    for _ in range(20_000):
+        half = drawn.standard_normal((d, d))
+        E = 0.02 * (np.tril(half, -1) + np.tril(half, -1).T) / math.sqrt(2) + 0.02 * np.diag(np.diag(half))
+        error = inside * E @ u + 0.01 * drawn.standard_normal(d)
+        error += np.linalg.cholesky(scores / n) @ drawn.standard_normal(d)
+        draws.append(np.linalg.solve(inside * gram, error))
+    np.testing.assert_allclose(of(n, **parts).deviations, np.std(draws, axis=0), rtol=0.03)
+
+
+def test_a_category_is_compared_with_the_first_also_where_cells_are_missing():
+    drawn, n = np.random.default_rng(1), 600
+    kind = drawn.choice(["a", "b", "c"], n)
+    frame = pd.DataFrame({"x": drawn.uniform(-1, 1, n), "kind": kind, "v": drawn.choice(["s", "t"], n)})
+    y = 0.1 * frame["x"] + 0.05 * (kind == "c") + 0.01 * drawn.standard_normal(n)
+    frame.loc[::7, "kind"] = None
+    given = {"kind": Column(categories=("a", "b", "c")), "v": Column(categories=("s", "t"))}
+    schema = Schema(target=Target(name="y", bounds=(-1, 1)), columns={"x": Column(bounds=(-1, 1))} | given)
+    encoding = encoding_of(schema, intercept=True)
+    X, columns = encoding.rows(frame), intervals.compared(encoding, windowed=False)
+    assert columns == {0: "intercept", 1: "x", 3: "kind=b", 4: "kind=c", 6: "v=t"}
+    assert [*intervals.compared(encoding, windowed=True)] == [1, 3, 4, 6]
+    bare = intervals.compared(encoding_of(schema, intercept=False), windowed=False)
+    assert [*bare.values()] == ["x", "kind=a", "kind=b", "kind=c", "v=t"]
+    found = intervals.of(released(X, y.to_numpy(), 0.02 * drawn.standard_normal(7)), columns, n)
+    np.testing.assert_allclose(found.centres, np.linalg.lstsq(X[:, [*columns]], y, rcond=None)[0], rtol=1e-7)
+
+
+def test_whether_there_are_intervals_is_read_off_the_first_matrix_alone():
+    drawn = np.random.default_rng(2)
+    X = drawn.uniform(-1, 1, (300, 3))
+    step, columns = released(X, X @ [0.1, 0.0, 0.0], np.zeros(3), gram_std=0.05), dict.fromkeys(range(3), "")
+    least = 0.05 * math.sqrt(3)
+    for rule, offered in ((np.eye(3) * least * 1.01, True), (np.eye(3) * least * 0.99, False)):
+        assert bool(intervals.of(step._replace(rule=rule), columns, 300).centres) is offered
+        assert bool(intervals.of(step._replace(rule=rule, gram=9 * step.gram), columns, 300).centres) is offered
+
+
+def table(n=4000, seed=0):
+    drawn = np.random.default_rng(seed)
+    X = drawn.uniform(0, 10, (n, 3))
+    return X, 50 + X @ [4.0, -2.0, 0.0] + 6 * drawn.standard_normal(n)
+
+
+def model(X, y, **given):
+    made = PrivateRegressor(**{"epsilon": 2.0, "bounds": (0, 10), "target_bounds": (0, 100), "intervals": True} | given)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return made.fit(X, y)
+
+
+def test_a_fit_has_them_in_units_of_the_table_and_its_file_too(tmp_path):
+    X, y = table()
+    found, file = model(X, y), tmp_path / "m.json"
+    shown = found.intervals_
+    assert list(shown) == ["name", "estimate", "low", "high"]
+    assert (shown["high"] - shown["low"]).between(0.05, 3).all()
+    assert np.abs(shown["estimate"] - [4, -2, 0]).max() < 1.5
+    assert found.row_bound_ is None  # so that slopes are those of the features
+    assert {entry.label for entry in found.releases_} == {"gram", "gradient", "scores", "inside"}
+    assert found.epsilon_ <= 2
+    assert found.releases_ == found.plan_.releases
+    stated = "\n".join(found.statement().lines())
+    assert "2 × gram" in stated
+    assert "1 × scores" in stated
+    assert "1 × inside" in stated
+    found.save(file)
+    loaded = dpbench.load_model(file)
+    assert loaded.intervals_.equals(shown)
+    assert loaded.intervals is True
+    assert loaded.intervals_notes_ == found.intervals_notes_
+    card = dpbench.card(file, worlds=2, jobs=1)
+    assert f"| 0 | {shown['estimate'][0]:.3g} | {shown['low'][0]:.3g} to {shown['high'][0]:.3g} |" in card
+    assert f"- {found.intervals_notes_[0]}." in card
+    content = json.loads(file.read_text())
+    for wrong in (None, {**content["model"]["intervals"], "centres": [1.0]}):
+        edited = tmp_path / "edited.json"
+        edited.write_text(json.dumps({**content, "model": {**content["model"], "intervals": wrong}}))
+        with pytest.raises(UserError):
+            dpbench.load_model(edited)
+
+
+def test_the_table_is_of_the_weights_as_predict_uses_them():
+    X, y = table()
+    for given in ({}, {"row_bound": "window"}):
+        made = model(X, y, epsilon=100.0, random_state=0, **given)
+        np.testing.assert_allclose(made.intervals_["estimate"], made.coef_, atol=0.2)
+
+
+def test_without_intervals_a_file_names_none(tmp_path):
+    found = model(*table(), intervals=False)
+    found.save(tmp_path / "m.json")
+    assert "intervals" not in json.loads((tmp_path / "m.json").read_text())["model"]
+    assert "intervals" not in found.settings_
+    assert not hasattr(found, "intervals_")
+
+
+def test_collinear_columns_have_none_at_epsilon_one():
+    X, y = table()
+    X[:, 2] = X[:, 1]
+    found = model(X, y, epsilon=1.0)
+    assert found.intervals_ == intervals.NONE
+    assert found.intervals_notes_ == [f"No intervals: {intervals.NONE}"]
+
+
+def test_the_public_marks_are_told():
+    X, y = table()
+    notes = [" ".join(model(X, y, **given).intervals_notes_) for given in ({}, {"row_bound": "private"})]
+    assert "shortened" not in notes[0]
+    assert "shortened" in notes[1]
+    assert "clipped" in " ".join(model(X, y + 40 * np.sign(np.sin(1e3 * y))).intervals_notes_)
+
+
+def test_where_none_are_derived_one_line_says_so():
+    X, y = table()
+    for given in ({"algorithm": "dp-gd-average"}, {"l2": 0.1}, {"intervals": "yes"}):
+        with pytest.raises(UserError, match=r"^intervals"):
+            model(X, y, **given)
+    with pytest.raises(UserError, match=r"^intervals.*persons"):
+        PrivateRegressor(bounds=(0, 10), target_bounds=(0, 100), intervals=True, unit=True).fit(
+            X, y, groups=np.arange(len(y))
+        )
+    with pytest.raises(UserError, match=r"^intervals"):
+        dpbench.fit(X / 20, y / 100, algorithm="boosted-ssp", loss="squared", epsilon=1.0, seed=0, intervals=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arithmetic", ["real", "bytes"])
+def test_three_hundred_fits_cover(arithmetic):
+    n, drawn = 4000, np.random.default_rng(7)
+    bounds = Schema(
+        target=Target(name="y", bounds=(-1, 1)), columns={f"x{i}": Column(bounds=(-1, 1)) for i in range(3)}
+    )
+    made = PrivateRegressor(1.0, schema=bounds, intervals=True, random_state=0, arithmetic=arithmetic)
+    plan, held = made.plan(n), []
+    columns = intervals.compared(encoding_of(bounds, intercept=True), windowed=False)
+    for seed in range(300):
+        X = np.hstack([np.ones((n, 1)), drawn.uniform(-1, 1, (n, 3))]) / 2
+        y = X @ [0.2, 0.4, -0.2, 0.0] + 0.1 * (1 + np.abs(X[:, 1])) * drawn.standard_normal(n)
+        step = execute(plan, X, y, unit=2.0, seed=seed).step
+        found = intervals.of(step, columns, n)
+        if found.centres:
+            off = np.abs(np.array(found.centres) - [0.2, 0.4, -0.2, 0.0])
+            held.append(off <= intervals.WIDTH * np.array(found.deviations))
+    assert len(held) > 250
+    assert (np.abs(np.mean(held, axis=0) - 0.95) < 0.04).all()
+    assert np.mean(held) == pytest.approx(0.95, abs=0.02)
