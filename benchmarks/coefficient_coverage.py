@@ -215,12 +215,12 @@ def cells(name: str, fits: int, epsilons: Sequence[float]) -> Iterator[Cell]:
                 exact = without_privacy(rows[:, [*columns]], labels, clip)
             step = execute(plan, rows, labels, unit=encoding.unit, seed=seed).step
             assert step is not None
-            found = intervals.of(step, columns, made.rows)
-            if not found.centres:
+            offer = intervals.of(step, columns, made.rows)
+            if not offer.centres:
                 continue
             offered += 1
-            std = np.array(found.deviations)
-            held += np.abs(np.array(found.centres) - truth) <= intervals.WIDTH * std
+            std = np.array(offer.deviations)
+            held += np.abs(np.array(offer.centres) - truth) <= intervals.WIDTH * std
             ratios.extend(std[1:] / exact[1:])
         width = float(np.median(ratios)) if ratios else math.nan
         yield Cell(name, epsilon, made.rows, fits, offered, tuple(held[1:].tolist()), width)
@@ -239,12 +239,12 @@ def outside(cells: list[Cell]) -> set[tuple[str, float, int]]:
     """(source, ε, slope) of those whose coverage is not within LOW to HIGH: Holm's steps over all."""
     chances = [(chance(held, cell.offered), (cell.name, cell.epsilon, j))
                for cell in cells if cell.offered for j, held in enumerate(cell.held)]  # fmt: skip
-    found = set()
+    beyond = set()
     for i, (p, where) in enumerate(sorted(chances)):
         if p > LEVEL / (len(chances) - i):
             break
-        found.add(where)
-    return found
+        beyond.add(where)
+    return beyond
 
 
 def chance(held: int, of: int) -> float:
@@ -258,13 +258,13 @@ def read() -> list[Cell]:
     if not COUNTS.exists():
         return []
     with COUNTS.open(encoding="utf-8", newline="") as file:
-        found = [
+        cells = [
             Cell(line["source"], float(line["epsilon"]), int(line["rows"]), int(line["fits"]), int(line["offered"]),
                  tuple(map(int, line["held"].split())), float(line["width"]))
             for line in csv.DictReader(file)
         ]  # fmt: skip
     order = [*FAMILIES, *REAL]
-    return sorted(found, key=lambda cell: (order.index(cell.name), cell.epsilon))
+    return sorted(cells, key=lambda cell: (order.index(cell.name), cell.epsilon))
 
 
 def table(cells: list[Cell]) -> str:

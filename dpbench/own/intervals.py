@@ -63,17 +63,17 @@ def compared(encoding: Encoding, *, windowed: bool) -> dict[int, str]:
     windowed: the intercept is not fitted. Without an intercept one kind of category keeps all its columns.
     """
     at, kept = int(encoding.intercept), encoding.intercept
-    found = {0: "intercept"} if kept and not windowed else {}
+    chosen = {0: "intercept"} if kept and not windowed else {}
     for step in encoding.steps:
         names = step.names
         if isinstance(step, Categories) and not step.numeric:
             others = names[kept:] if kept else names
-            found |= {at + len(names) - len(others) + i: name for i, name in enumerate(others)}
+            chosen |= {at + len(names) - len(others) + i: name for i, name in enumerate(others)}
             kept = True
         else:
-            found |= {at + i: name for i, name in enumerate(names)}
+            chosen |= {at + i: name for i, name in enumerate(names)}
         at += len(names)
-    return found
+    return chosen
 
 
 def of(step: ReleasedStep, columns: dict[int, str], n: int) -> Intervals:
@@ -95,22 +95,22 @@ def of(step: ReleasedStep, columns: dict[int, str], n: int) -> Intervals:
     return Intervals(tuple(centre.tolist()), tuple(np.sqrt((half * half).sum(axis=1)).tolist()), step.inside)
 
 
-def table(found: Intervals, columns: dict[int, str], scales: np.ndarray) -> list[dict[str, Any]]:
+def table(intervals: Intervals, columns: dict[int, str], scales: np.ndarray) -> list[dict[str, Any]]:
     """name, estimate, low and high of each slope; scales: (d,), what a weight is multiplied by to be one."""
     slopes = [
         (name, centre * scales[j], WIDTH * std * scales[j])
-        for (j, name), centre, std in zip(columns.items(), found.centres, found.deviations, strict=False)
+        for (j, name), centre, std in zip(columns.items(), intervals.centres, intervals.deviations, strict=False)
         if j or name != "intercept"
     ]
     return [{"name": name, "estimate": at, "low": at - half, "high": at + half} for name, at, half in slopes]
 
 
-def words(found: Intervals, bound: float | None, unit: float) -> list[str]:
+def words(intervals: Intervals, bound: float | None, unit: float) -> list[str]:
     """What the intervals are for, and what public marks say that they do not cover; or that there are none.
 
     bound: beyond which rows are shortened; unit: beyond which no row is.
     """
-    if not found.centres:
+    if not intervals.centres:
         return [f"No intervals: {NONE}"]
     said = [
         "Each interval holds the fitted model's coefficient with probability 95 %, by itself, over rows drawn at "
@@ -118,7 +118,7 @@ def words(found: Intervals, bound: float | None, unit: float) -> list[str]:
     ]
     if bound is not None and bound < unit:
         said.append(f"Slopes on features as given are not covered: rows longer than {bound:.4g} were shortened")
-    if found.inside < CLIPPED:
-        share = min(1 - found.inside, 1.0)
+    if intervals.inside < CLIPPED:
+        share = min(1 - intervals.inside, 1.0)
         said.append(f"Slopes of the mean are not covered: the residuals of about {share:.0%} of the rows were clipped")
     return said

@@ -238,13 +238,13 @@ def model_of(fitted: Fitted, **of_rows: Any) -> Model:
     plan = fitted.plan
     loss = f"softmax-{plan.problem.loss.outputs}" if plan.problem.loss.outputs > 1 else plan.spec.loss
     spec = msgspec.structs.replace(plan.spec, algorithm=plan.name)
-    found = None
+    step_intervals = None
     if fitted.step is not None:
         encoding = encoding_of(of_rows["schema"], intercept=of_rows["intercept"], positional=of_rows["positional"])
         columns = intervals.compared(encoding, windowed=fitted.window is not None)
-        found = intervals.of(fitted.step, columns, spec.n)
-    return Model(spec=spec, loss=loss, bound=fitted.bound, window=fitted.window, W=fitted.W.tolist(), intervals=found,
-                 **of_rows)  # fmt: skip
+        step_intervals = intervals.of(fitted.step, columns, spec.n)
+    return Model(spec=spec, loss=loss, bound=fitted.bound, window=fitted.window, W=fitted.W.tolist(),
+                 intervals=step_intervals, **of_rows)  # fmt: skip
 
 
 def now() -> str:

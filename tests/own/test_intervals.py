@@ -29,9 +29,9 @@ from tests.batches import run_batch
 CLIP = 0.3
 
 
-def value(found):
+def value(total):
     """A sum as the numbers it stands for."""
-    return found if isinstance(found, np.ndarray) else found.integers * found.unit
+    return total if isinstance(total, np.ndarray) else total.integers * total.unit
 
 
 @pytest.mark.parametrize("kind", [Problem, ExactProblem])
@@ -106,8 +106,8 @@ def test_without_intervals_a_run_has_the_bytes_of_the_method_by_itself():
     """The loop as it is without them, by the same stream."""
     problem, method = small_problem(n=300, loss="squared"), get("boosted-ssp")
     budget = Budget(1.0, 1e-5, Relation.REPLACE_ONE, "tight")
-    found = run_batch(problem, method, [method.Settings()], np.zeros((1, 5)), budget, ["a"])
-    inner = found.mechanisms.inner(["a"], budget, Relation.ADD_REMOVE)
+    fitted = run_batch(problem, method, [method.Settings()], np.zeros((1, 5)), budget, ["a"])
+    inner = fitted.mechanisms.inner(["a"], budget, Relation.ADD_REMOVE)
     rho, n = budget.rho, problem.n
     for_step = (1 - 0.15) * rho / 10
     gram = noisy_gram(inner, problem.data_hessian(np.zeros((1, 5))), 1.0, n, np.array([0.15 * rho]))
@@ -122,8 +122,8 @@ def test_without_intervals_a_run_has_the_bytes_of_the_method_by_itself():
         )
         slope = np.einsum("kij,ki->kj", vectors, noisy + problem.l2 * W)
         W = W - np.einsum("kij,kj->ki", vectors, inverse * slope)
-    assert found.W.tobytes() == W.tobytes()
-    assert found.evidence is None
+    assert fitted.W.tobytes() == W.tobytes()
+    assert fitted.evidence is None
 
 
 def released(X, y, w, clip=CLIP, **noise):
@@ -140,11 +140,11 @@ def test_without_noise_it_is_least_squares_with_its_sandwich():
     X = np.hstack([np.ones((400, 1)), drawn.uniform(-1, 1, (400, 3))])
     y = X @ [0.1, 0.2, -0.1, 0.0] + 0.02 * (1 + np.abs(X[:, 1])) * drawn.standard_normal(400)
     exact = np.linalg.lstsq(X, y, rcond=None)[0]
-    found = intervals.of(released(X, y, exact + 0.02), dict.fromkeys(range(4), ""), 400)
-    np.testing.assert_allclose(found.centres, exact, rtol=1e-9)
-    found = intervals.of(released(X, y, exact), dict.fromkeys(range(4), ""), 400)
+    fitted = intervals.of(released(X, y, exact + 0.02), dict.fromkeys(range(4), ""), 400)
+    np.testing.assert_allclose(fitted.centres, exact, rtol=1e-9)
+    fitted = intervals.of(released(X, y, exact), dict.fromkeys(range(4), ""), 400)
     r, inverse = X @ exact - y, np.linalg.inv(X.T @ X)
-    np.testing.assert_allclose(np.square(found.deviations), np.diag(inverse @ (X.T * r**2) @ X @ inverse), rtol=1e-9)
+    np.testing.assert_allclose(np.square(fitted.deviations), np.diag(inverse @ (X.T * r**2) @ X @ inverse), rtol=1e-9)
 
 
 def test_the_deviation_has_a_part_for_each_noise():
@@ -181,8 +181,8 @@ def test_a_category_is_compared_with_the_first_also_where_cells_are_missing():
     assert [*intervals.compared(encoding, windowed=True)] == [1, 3, 4, 6]
     bare = intervals.compared(encoding_of(schema, intercept=False), windowed=False)
     assert [*bare.values()] == ["x", "kind=a", "kind=b", "kind=c", "v=t"]
-    found = intervals.of(released(X, y.to_numpy(), 0.02 * drawn.standard_normal(7)), columns, n)
-    np.testing.assert_allclose(found.centres, np.linalg.lstsq(X[:, [*columns]], y, rcond=None)[0], rtol=1e-7)
+    fitted = intervals.of(released(X, y.to_numpy(), 0.02 * drawn.standard_normal(7)), columns, n)
+    np.testing.assert_allclose(fitted.centres, np.linalg.lstsq(X[:, [*columns]], y, rcond=None)[0], rtol=1e-7)
 
 
 def test_whether_there_are_intervals_is_read_off_the_first_matrix_alone():
@@ -210,27 +210,27 @@ def model(X, y, **given):
 
 def test_a_fit_has_them_in_units_of_the_table_and_its_file_too(tmp_path):
     X, y = table()
-    found, file = model(X, y), tmp_path / "m.json"
-    shown = found.intervals_
+    fitted, file = model(X, y), tmp_path / "m.json"
+    shown = fitted.intervals_
     assert list(shown) == ["name", "estimate", "low", "high"]
     assert (shown["high"] - shown["low"]).between(0.05, 3).all()
     assert np.abs(shown["estimate"] - [4, -2, 0]).max() < 1.5
-    assert found.row_bound_ is None  # so that slopes are those of the features
-    assert {entry.label for entry in found.releases_} == {"gram", "gradient", "scores", "inside"}
-    assert found.epsilon_ <= 2
-    assert found.releases_ == found.plan_.releases
-    stated = "\n".join(found.statement().lines())
+    assert fitted.row_bound_ is None  # so that slopes are those of the features
+    assert {entry.label for entry in fitted.releases_} == {"gram", "gradient", "scores", "inside"}
+    assert fitted.epsilon_ <= 2
+    assert fitted.releases_ == fitted.plan_.releases
+    stated = "\n".join(fitted.statement().lines())
     assert "2 × gram" in stated
     assert "1 × scores" in stated
     assert "1 × inside" in stated
-    found.save(file)
+    fitted.save(file)
     loaded = dpbench.load_model(file)
     assert loaded.intervals_.equals(shown)
     assert loaded.intervals is True
-    assert loaded.intervals_notes_ == found.intervals_notes_
+    assert loaded.intervals_notes_ == fitted.intervals_notes_
     card = dpbench.card(file, worlds=2, jobs=1)
     assert f"| 0 | {shown['estimate'][0]:.3g} | {shown['low'][0]:.3g} to {shown['high'][0]:.3g} |" in card
-    assert f"- {found.intervals_notes_[0]}." in card
+    assert f"- {fitted.intervals_notes_[0]}." in card
     content = json.loads(file.read_text())
     for wrong in (None, {**content["model"]["intervals"], "centres": [1.0]}):
         edited = tmp_path / "edited.json"
@@ -247,19 +247,19 @@ def test_the_table_is_of_the_weights_as_predict_uses_them():
 
 
 def test_without_intervals_a_file_names_none(tmp_path):
-    found = model(*table(), intervals=False)
-    found.save(tmp_path / "m.json")
+    fitted = model(*table(), intervals=False)
+    fitted.save(tmp_path / "m.json")
     assert "intervals" not in json.loads((tmp_path / "m.json").read_text())["model"]
-    assert "intervals" not in found.settings_
-    assert not hasattr(found, "intervals_")
+    assert "intervals" not in fitted.settings_
+    assert not hasattr(fitted, "intervals_")
 
 
 def test_collinear_columns_have_none_at_epsilon_one():
     X, y = table()
     X[:, 2] = X[:, 1]
-    found = model(X, y, epsilon=1.0)
-    assert found.intervals_ == intervals.NONE
-    assert found.intervals_notes_ == [f"No intervals: {intervals.NONE}"]
+    fitted = model(X, y, epsilon=1.0)
+    assert fitted.intervals_ == intervals.NONE
+    assert fitted.intervals_notes_ == [f"No intervals: {intervals.NONE}"]
 
 
 def test_the_public_marks_are_told():
@@ -297,10 +297,10 @@ def test_three_hundred_fits_cover(arithmetic):
         X = np.hstack([np.ones((n, 1)), drawn.uniform(-1, 1, (n, 3))]) / 2
         y = X @ [0.2, 0.4, -0.2, 0.0] + 0.1 * (1 + np.abs(X[:, 1])) * drawn.standard_normal(n)
         step = execute(plan, X, y, unit=2.0, seed=seed).step
-        found = intervals.of(step, columns, n)
-        if found.centres:
-            off = np.abs(np.array(found.centres) - [0.2, 0.4, -0.2, 0.0])
-            held.append(off <= intervals.WIDTH * np.array(found.deviations))
+        fitted = intervals.of(step, columns, n)
+        if fitted.centres:
+            off = np.abs(np.array(fitted.centres) - [0.2, 0.4, -0.2, 0.0])
+            held.append(off <= intervals.WIDTH * np.array(fitted.deviations))
     assert len(held) > 250
     assert (np.abs(np.mean(held, axis=0) - 0.95) < 0.04).all()
     assert np.mean(held) == pytest.approx(0.95, abs=0.02)
