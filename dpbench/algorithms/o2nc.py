@@ -91,7 +91,7 @@ class O2NC(dp.Algorithm):
         T, K = self.lengths(problem, mechanisms, settings)
         chosen = np.array([coin.integers(K) for coin in mechanisms.coins])
         output, kept = np.zeros_like(W), np.empty(0)
-        for epoch, (mean, points) in enumerate(self.epochs(problem, W, mechanisms, settings, trace)):
+        for epoch, (mean, points) in enumerate(self.epochs(problem, W, mechanisms, settings)):
             ours = (chosen == epoch)[:, None]
             output = np.where(ours, mean, output)
             kept = points if epoch == 0 else np.where(ours[:, None], points, kept)
@@ -106,17 +106,16 @@ class O2NC(dp.Algorithm):
         return T, most // T
 
     def epochs(
-        self, problem: dp.Problem | Sphere, W: dp.Array, mechanisms: dp.Mechanisms, settings: Any, trace: dp.Trace
+        self, problem: dp.Problem | Sphere, W: dp.Array, mechanisms: dp.Mechanisms, settings: Any
     ) -> Iterator[tuple[dp.Array, dp.Array]]:
         """Algorithm 3 from W (k, d), epoch after epoch: the mean w_t (k, d) and up to `KEPT` of the w_t (k, ·, d)."""
-        M = settings.M or problem.n
         T, K = self.lengths(problem, mechanisms, settings)
         rows = mechanisms.single_pass(problem.n, label="oracle")
         coins = zeroth_order.Coins(mechanisms.coins)
         # Spread evenly over an epoch: the measure needs a sample of its points, and memory is k·d·KEPT.
         keep = {round(t) for t in np.linspace(0, T - 1, KEPT)}
         x = W
-        for epoch in range(K):
+        for _ in range(K):
             oracle = self._oracle(problem, rows, mechanisms, settings, T, coins)
             learner = Learner(x.shape, settings.radius / T)
             points, mean = [], np.zeros_like(x)
@@ -127,7 +126,6 @@ class O2NC(dp.Algorithm):
                 mean += w / T
                 if t in keep:
                     points.append(w)
-                trace(epoch * T + t + 1, w, passes=M / problem.n * (epoch * T + t + 1) / (K * T))
             yield mean, np.stack(points, axis=1)
 
     def measure(self, problem, outcome, settings, generators):

@@ -30,7 +30,6 @@ from dpbench.algorithms.base import (
     Relation,
     RunResult,
     Trace,
-    no_trace,
 )
 from dpbench.algorithms.o2nc import O2NC, O2NCTree, Oracle, Rounds, VarianceReduced
 from dpbench.errors import UserError
@@ -216,7 +215,7 @@ class SphereProbe(Probe):
             return np.array([goldstein_norm(family, w, radius, seen, ball) for w, seen, ball in each])
 
         before = measured(start, start[:, None])[:, 0]
-        for mean, points in method.epochs(family, start, mechanisms, own, no_trace):
+        for mean, points in method.epochs(family, start, mechanisms, own):
             norms.append(measured(mean, points))
         values, errors = np.stack(norms, axis=2)[:, 0], np.stack(norms, axis=2)[:, 1]
         F_start, F = family.value(start), family.value(mean)

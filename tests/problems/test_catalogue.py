@@ -89,3 +89,10 @@ def test_folds_are_disjoint_and_cover_the_rows():
     for wrong in ("apart=5,fold=5", "fold=1", "fold=1,apart=5", "apart=5,fold=-1"):
         with pytest.raises(UserError, match="fold takes a whole number below that of apart"):
             catalogue.recipe_of(f"synthetic:logistic,{wrong}")
+
+
+def test_weights_go_with_the_units_of_rows_and_targets():
+    """F in units u of rows and τ of targets is F/τ² of w·u/τ: l1/(uτ), l2/u²."""
+    square, log1 = catalogue.recipe_of("square-unit"), catalogue.recipe_of("log1-unit")
+    assert square.weights == {"l1": pytest.approx(41.23 / (1000**0.5 * 200.0))}
+    assert log1.weights == {"l2": pytest.approx(2.5e-4 / 100.0)}
