@@ -149,9 +149,16 @@ def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, capsys, monkeypa
         pytest.skip(f"data not at hand: {', '.join(skipped)}; all other blocks ran")
 
 
-def test_every_related_work_has_a_year_and_a_source():
-    lines = (ROOT / "docs" / "related_work.md").read_text(encoding="utf-8").splitlines()
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")][2:]
-    assert len(rows) > 10
-    assert [row[0] for row in rows if len(row) != 5 or not all(row)] == []
-    assert [row[0] for row in rows if not re.fullmatch(r"20\d\d", row[1]) or "](https://" not in row[4]] == []
+def test_every_related_work_has_a_year_and_a_source_and_every_erratum_its_commit_and_state():
+    page = (ROOT / "docs" / "related_work.md").read_text(encoding="utf-8")
+    works, errata = (
+        [[cell.strip() for cell in line.strip("|").split("|")] for line in part.splitlines() if line.startswith("|")][
+            2:
+        ]
+        for part in page.split("## Errata")
+    )
+    assert len(works) > 10
+    assert [row[0] for row in works + errata if len(row) != 5 or not all(row)] == []
+    assert [row[0] for row in works if not re.fullmatch(r"20\d\d", row[1]) or "](https://" not in row[4]] == []
+    assert [row[:2] for row in errata if not re.search(r" at [0-9a-f]{7}$", row[0]) or "line" not in row[1]] == []
+    assert {row[4] for row in errata} <= {"reported", "not yet"}

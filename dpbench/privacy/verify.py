@@ -115,7 +115,8 @@ def _spent(counts: Counts, delta: float, relation: Relation) -> Spent:
         pld = _pld(counts, delta)
         routes.append(pld)
         # Rényi DP where the privacy-loss distribution does not fit on its grid, or where many choices add up.
-        if not math.isfinite(pld.epsilon) or any(isinstance(r, BoundedRange) for r, _ in counts):
+        known = not any(isinstance(r, Sketch) for r, _ in counts)  # to it
+        if known and (not math.isfinite(pld.epsilon) or any(isinstance(r, BoundedRange) for r, _ in counts)):
             routes.append(_rdp(counts, delta))
     best = min(routes, key=lambda s: s.epsilon)
     return Spent(best.epsilon, best.checked_by + _stand_ins(counts))

@@ -123,6 +123,8 @@ def _epsilon(releases: Counts, delta: float, added: bool) -> float:
         (h * (first + np.arange(len(p))), p, count) for (first, p), (_, count) in zip(grids, releases, strict=True)
     ]
     infinite = sum(count * _beyond(release, added) for release, count in releases)
+    if infinite >= delta:
+        return math.inf
     # Chernoff's tilt suits many releases. Where one rare, large loss outweighs the others' sum, a smaller one does.
     best = _tilt(parts, delta)
     for tilt in (*(best / 4**k for k in range(6)), 0.0):
