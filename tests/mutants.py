@@ -746,7 +746,7 @@ REFUSED = ATTACK + "an_attack_is_refused_before_a_row_is_read"
 SERVING = [
     Mutant(
         SERVER,
-        "if len(self.transcript) >= MOST or self._sent > BYTES or time.monotonic() > self._ends:",
+        "if len(self.transcript) >= wire.MOST or self._sent > BYTES or time.monotonic() > self._ends:",
         "if False:",
         ATTACK + "time_and_requests_have_an_end",
         "a run has no end",
@@ -1080,6 +1080,8 @@ SERVING += [
            REFUSED + "[more rounds than paid for]", "rounds go on for ever at the price of some"),
     Mutant(WIRE, "COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**8)]", "COUNT = int", RANGES,
            "a plan has negative counts, which pay for others"),
+    Mutant(WIRE, "if sum(one.count for one in self.entries) > MOST:", "if False:", RANGES,
+           "a plan takes the accountants hours"),
     Mutant(WIRE, "INDEX = Annotated[int, msgspec.Meta(ge=0, le=2**40)]", "INDEX = int", RANGES,
            "a row is named twice, once from behind"),
     Mutant(WIRE, "steps: Annotated[int, msgspec.Meta(ge=1, le=MOST_ROUNDS)]", "steps: COUNT", RANGES,

@@ -41,7 +41,6 @@ SAMPLERS: dict[str, Any] = {one.__name__: one for one in (
     sampling.PoissonSampler, sampling.PoissonReplacedSampler, sampling.WithoutReplacementSampler,
     sampling.AllocationSampler)}  # fmt: skip
 SOLVERS = {"aop": aop.minimise, "objective_perturbation": objective_perturbation.minimise}
-MOST = 200_000  # requests of a run
 BYTES = 1 << 30  # of its requests and replies
 OPEN = 16  # samplers, and models that are followed
 VOID = "could not be carried out on these rows, so nothing of this run counts; its ε is spent"
@@ -107,7 +106,7 @@ class MechanismServer:
     def _answer(self, request: Any) -> wire.SentArray | int | None:
         """What one request gets: None, a token, or a noised value."""
         self.reading = False
-        if len(self.transcript) >= MOST or self._sent > BYTES or time.monotonic() > self._ends:
+        if len(self.transcript) >= wire.MOST or self._sent > BYTES or time.monotonic() > self._ends:
             raise RefusedRequest("more requests, or more time, than a run has")
         summed = self._handlers[type(request)](self, request)
         return wire.numbers(summed) if isinstance(summed, np.ndarray) else summed

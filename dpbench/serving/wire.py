@@ -22,6 +22,7 @@ FRAME = 1 << 20  # bytes of a frame, Hessians aside
 LARGEST = 64 << 20  # and with them
 DESCRIPTION = 1 << 14  # of what a method says of itself, which goes into rows
 DIMENSIONS = 3  # of an array
+MOST = 200_000  # requests of a run
 MOST_ROUNDS = 10**5  # with correlated noise
 ROUNDING = 1e-6  # relative, of numbers that a copy of a method computes in another order
 # Nothing that a terminal takes for a command, or that turns or hides what stands beside it.
@@ -192,6 +193,11 @@ class PlanRequest(Frame, frozen=True):
     """All that the run will release; before anything else."""
 
     entries: Annotated[list[PlannedRelease], msgspec.Meta(max_length=16)]
+
+    def __post_init__(self) -> None:
+        # To compose more of them takes the accountants minutes, which no limit on the method's process bounds.
+        if sum(one.count for one in self.entries) > MOST:
+            raise ValueError(f"a plan of more than {MOST:,} releases, which is more than a run has requests")
 
 
 class DrawRequest(Frame, frozen=True):

@@ -270,8 +270,11 @@ def _copied(found: Evidence, manifest: SubmissionManifest, others: Path) -> str:
     given, transcript = found.given, found.run.transcript
     assert given.start is not None
     names = [name for name in algorithms.names(plugins=False) if name not in tracks.excluded()]
-    # At the settings of this run, which a copy has under the same names, and at its own public ones.
-    for name, settings in itertools.product(names, (given.settings, None)):
+    # At the settings of this run, which a copy has under the same names, and at its own public ones. A number beyond
+    # what a run may ask is a stranger's way to keep us calibrating for hours.
+    sizes = [one for one in (given.settings or {}).values() if isinstance(one, int | float)]
+    tried = (given.settings, None) if max(sizes, default=0) <= wire.MOST else (None,)
+    for name, settings in itertools.product(names, tried):
         with contextlib.suppress(Exception):  # of one that asks for something else, or cannot be served
             known = PreparedMethod(msgspec.structs.replace(given, reference=name, settings=settings))
             W = known.run(_Recorded(transcript), given.start.array)

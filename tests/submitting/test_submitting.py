@@ -102,6 +102,9 @@ def test_a_renamed_copy_of_a_built_in_method_is_found_by_its_transcript(tmp_path
     (tmp_path / "mine.py").write_text(COPY.format(base="DPGradientDescent"))
     found = evidence(f"{tmp_path / 'mine.py'}:Mine")
     assert checking._copied(found, SimpleNamespace(method="my-own"), tmp_path) == "dp-gd"
+    # Settings of the method's own choice do not keep the receiver at work: dp-hb would calibrate for hours.
+    large = found._replace(given=msgspec.structs.replace(found.given, settings={"T": 10**9}))
+    assert not checking._copied(large, SimpleNamespace(method="my-own"), tmp_path)
 
 
 def test_a_renamed_copy_of_a_submission_is_found_by_its_transcript(tmp_path, monkeypatch):
