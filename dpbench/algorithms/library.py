@@ -31,7 +31,7 @@ class LibrarySolver(dp.Algorithm):
     """Base of a solver that draws its own noise. A subclass gives `solve` and declares with `released` what it is.
 
     Nothing passes through `mechanisms` but the ledger, so a row's ε is as good as the reading of the noise. `dpbench
-    audit` sees what it returns alone (`auditing.foreign.of_solver`). library: the distribution it is of, which a
+    audit` sees what it returns alone (`auditing.functions.of_solver`). library: the distribution it is of, which a
     submission and its tables name.
     """
 
