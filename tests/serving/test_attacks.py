@@ -438,13 +438,13 @@ def test_a_request_has_exactly_the_fields_of_its_kind(change):
     assert "malformed" in str(session(play).ended)
 
 
-# Which the accountants would compose for hours, outside of the method's process and its limits.
-MANY_LAPLACE = msgspec.to_builtins(planned(("gradient", Laplace(1e9), 1)), builtin_types=(bytes,))
-MANY_LAPLACE["entries"][0]["count"] = 10**8
+# Of Laplace releases the accountants would compose so many for hours, outside of the method's process and its limits.
+TOO_MANY = msgspec.to_builtins(planned(("gradient", Gaussian(1e9), 1)), builtin_types=(bytes,))
+TOO_MANY["entries"][0]["count"] = 10**8
 
 
 @pytest.mark.parametrize("request_", [
-    planned(("gradient", Gaussian(1.0), -30)), planned(("gradient", Gaussian(1.0), 0)), MANY_LAPLACE,
+    planned(("gradient", Gaussian(1.0), -30)), planned(("gradient", Gaussian(1.0), 0)), TOO_MANY,
     release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[N - 1, -1])))),
     release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[0, -D]))),
     wire.CorrelateRequest(steps=10**6, separation=4, bands=2, sensitivity=2.0, multiplier=1.0, label="rounds"),
