@@ -260,6 +260,7 @@ class Algorithm:
         title: how legends and tables call it.
         version: part of every job's key; raise it when the meaning of a result changes.
         revisions: the same for the runs of one accounting: {accounting: version}, where that is above 1.
+        gone: settings that it had before, each with the value at which it did what it does now.
         home: the experiment whose problems `dpbench run --algo NAME` uses.
         relation: the neighbouring relation its guarantee is for.
         either: whether it hands over the sensitivities of the run's own relation, and so runs under add/remove as well.
@@ -292,6 +293,7 @@ class Algorithm:
     title: ClassVar[str] = ""
     version: ClassVar[int] = 1
     revisions: ClassVar[Mapping[str, int]] = {}
+    gone: ClassVar[Mapping[str, Any]] = {}
     home: ClassVar[str] = "second_order"
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
     either: ClassVar[bool] = False

@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 
 from dpbench.algorithms import base as dp
-from dpbench.errors import UserError
 from dpbench.privacy.ledger import at_rho
 from dpbench.problems.losses import Loss
 from dpbench.problems.regularisers import soft_threshold
@@ -141,8 +140,6 @@ RADIUS = 8.0  # a guess of ‖w*‖, as in `rules`
 WORK = 1e12  # flops of a run: minutes of one core
 SAFETY, SAFETY_SQUARED = 0.03, 0.02
 SAFETY_CLASSES = 0.2  # of ln k, what w = 0 costs under softmax loss
-MOMENTS = 0.41  # share of ρ: the least of 1/(2a) + 1/(1-a)
-FLAT = 0.02  # of the sensitivity, the least that is taken, as at w = 0 nothing moves
 
 
 class AveragedGD(dp.Algorithm):
@@ -165,34 +162,18 @@ class AveragedGD(dp.Algorithm):
     Softmax regression over k classes: one gradient (k, d) a step, Σ_i (p_i - e_{y_i}) x_iᵀ. ‖p - e_y‖ ≤ √2 = c whatever
     k, where k models of one class against the rest together move by √k times 1; tr H ≤ R²(1 - 1/k), L₁ = R²/2.
 
-    centred (logistic loss alone): -pu = -½u + (½ - p)u, u = yx. Σu_i/(2n), which no w is in, is released once at the
-    share a = 0.41 of ρ, and in each step only the mean of f_i = (½ - p_i)u_i = ½tanh(<x_i, w>/2)x_i. That moves by half
-    as much at most, and by less at a w near 0 (w is released, so public): ‖f_i‖ ≤ ½R min(1, R‖w‖/2), and the f of two
-    rows differ by R min(1, R‖w‖/4), as f = ∫H(sw)w ds over s in [0, 1] with 0 ⪯ H ⪯ ¼R²I. A direction of curvature h
-    with ηhT ≫ 1 has noise of (1/(2a) + 1/(1-a))/(n²μ²h) at most, 2.91 at this a, where it has 4 without; a flat one
-    1/a + 1/(1-a) ≥ 4. T and step are those without it.
-
     clip: c; None: what bounds ℓ' by itself, 0.3 for squared loss. safety: κ; None: 0.03, 0.02 for squared
     loss, 0.2 ln k for k classes.
     """
 
     name = "dp-gd-average"
+    gone: ClassVar = {"centred": False}
     title = "DP-GD, tail average"
     exact = "sums"
     persons = True
     paper_accounting = "tight"
     needs = dp.Needs(convex=True, smooth=True, outputs=True, regularisers=("l1", "l2"))
-    discloses = (
-        CLIPPED,
-        dp.Disclosure("moments", "Σ y_i x_i/(2n)", count="1", add_remove="R/(2·n)", why="|y| = 1", when="centred"),
-        dp.Disclosure(
-            "gradient",
-            "the mean gradient less its part without w",
-            add_remove="R·s/(2·n)",
-            why="|tanh| ≤ 1, ‖x‖ ≤ R; s = min(1, R‖w‖/2), under replace-one min(1, R‖w‖/4)",
-            when="centred",
-        ),
-    )
+    discloses = (CLIPPED,)
     tuning: ClassVar = {"T": [30, 100, 300, 1000]}
 
     class Settings(dp.BaseSettings, frozen=True):
@@ -201,24 +182,12 @@ class AveragedGD(dp.Algorithm):
         step: dp.Positive | None = None
         safety: dp.Positive | None = None
         work: dp.Positive = WORK
-        centred: bool = False
 
     def complete(self, problem, settings):
-        if settings.centred and problem.loss.name != "logistic":
-            raise UserError(f"centred: {problem.loss.name} loss has no part without w; leave it out")
-        if settings.centred and settings.clip and settings.clip < problem.loss.lipschitz:
-            raise UserError("clip: centred gradients are within 1/2 by themselves; leave it out")
         safety = settings.safety or public_safety(problem.loss)
         return msgspec.structs.replace(dp.at_default_clip(problem, settings, CLIP), safety=safety)
 
     audit_case = dp.AuditCase({"clip": 1.0}, loss="squared")
-
-    canaries = (dp.AuditCase({"centred": True}, loss="logistic", d=1, steepest=False, label="moments"),)
-
-    def inexact(self, loss, relation, settings=None):
-        if settings is not None and settings.centred:
-            return "centred takes a sensitivity that follows the iterate, which no sum over integers has"
-        return super().inexact(loss, relation, settings)
 
     def work(self, n, d, settings):
         return min(4.0 * n * d * (settings.T or 1000), settings.work)
@@ -228,9 +197,7 @@ class AveragedGD(dp.Algorithm):
 
     def plan(self, problem, mechanisms, settings):
         T, _ = self._steps(problem, mechanisms, settings)
-        if settings.centred:
-            mechanisms.plan("moments", at_rho(MOMENTS * mechanisms.budget.rho), 1)
-        mechanisms.plan("gradient", at_rho(_each(mechanisms.budget.rho, T, settings)), T)
+        mechanisms.plan("gradient", at_rho(mechanisms.budget.rho / T), T)
 
     def _steps(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, settings: Settings) -> tuple[int, float]:
         """T, and by how much a neighbour moves the gradient."""
@@ -240,31 +207,19 @@ class AveragedGD(dp.Algorithm):
     def run(self, problem, W, mechanisms, settings, trace):
         rho, l1, l2 = mechanisms.budget.rho, problem.l1, problem.l2
         clip, safety = settings.clip or 1.0, settings.safety or 1.0  # `complete` has given both a value
-        sensitivity = (0.5 if settings.centred else clip) * problem.row_bound / problem.n
+        sensitivity = clip * problem.row_bound / problem.n
         T, moved = self._steps(problem, mechanisms, settings)
         # From public numbers alone, so that the default step costs nothing.
         step = settings.step or safe_step(problem, moved * math.sqrt(T / (2 * rho)), T, safety)
 
         W, mean, first = np.zeros_like(W), np.zeros_like(W), T // 2
         released = np.zeros_like(W)  # mean of the tail's gradients, which tells how far descent has come
-        slope: Callable[[dp.Array], dp.Array] = functools.partial(problem.bounded_gradient, bound=clip)
-        moments: dp.Array | float = 0.0
-        if settings.centred:
-            half, slope = problem.label_moments(1.0) / (2 * problem.n), problem.centred_gradient
-            half = np.tile(half, (len(W), 1))
-            moments = mechanisms.gaussian(half, sensitivity=sensitivity, rho=MOMENTS * rho, label="moments")
         trace(0, W, passes=0)
         for t in range(T):
-            bent = problem.row_bound * np.linalg.norm(W, axis=1) if settings.centred else np.inf
             gradient = mechanisms.gaussian(
-                slope(W),
-                sensitivity=sensitivity * np.clip(bent / 2, FLAT, 1.0),
-                # Two rows' parts differ by R min(1, R‖w‖/4), less than twice one row's.
-                replaced=2 * sensitivity * np.clip(bent / 4, FLAT, 1.0),
-                rho=_each(rho, T, settings),
-                label="gradient",
+                problem.bounded_gradient(W, clip), sensitivity=sensitivity, rho=rho / T, label="gradient"
             )
-            W = soft_threshold(W - step * (gradient - moments + l2 * W), step * l1)
+            W = soft_threshold(W - step * (gradient + l2 * W), step * l1)
             # The mean of the tail, not the last iterate: noise of single steps averages out.
             if t >= first:
                 mean += (W - mean) / (t - first + 1)
@@ -283,11 +238,6 @@ class TailGradient(NamedTuple):
     std: float
     step: float
     steps: int
-
-
-def _each(rho: float, T: int, settings: AveragedGD.Settings) -> float:
-    """The ρ of a gradient."""
-    return (1 - MOMENTS if settings.centred else 1.0) * rho / T
 
 
 def public_safety(loss: Loss) -> float:

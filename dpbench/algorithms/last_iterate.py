@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
-
-import numpy as np
+from typing import ClassVar
 
 from dpbench.algorithms import base as dp
 from dpbench.errors import UserError
@@ -20,12 +18,10 @@ class DPGDLastIterate(dp.Algorithm):
     s = 2L₀/n under replace-one (Bok, Su and Altschuler 2024, Theorem 4.2, after Altschuler and Talwar 2022; see
     `privacy.accounting.last_iterate`). Full batch, one step size, one σ, no momentum; every w_t is hidden, so the
     objective along the way is a diagnostic here as everywhere, and nothing may be chosen by it.
-
-    noise: "constant" is the above. "growing" releases every iterate and composes as usual, with the public variances
-    σ_t² = σ_T² c^{-(T-t)}, which reach the same variance of w_T in the slowest direction, and less in all others.
     """
 
     name = "dp-gd-last"
+    gone: ClassVar = {"noise": "constant"}
     title = "DP-GD, last iterate"
     relation = dp.Relation.REPLACE_ONE
     in_reals = "its proof is of steps that nobody sees, in numbers without a rounding"
@@ -40,15 +36,12 @@ class DPGDLastIterate(dp.Algorithm):
             "1",
             replace_one="2·L₀/n",
             why="‖∇f_i‖ ≤ L₀; each step contracts by c < 1",
-            when="noise=constant",
         ),
-        dp.Disclosure("gradient", "the mean gradient", replace_one="2·L₀/n", why="‖∇f_i‖ ≤ L₀", when="noise=growing"),
     )
 
     class Settings(dp.BaseSettings, frozen=True):
         T: dp.Count = 100
         step: dp.Positive | None = None
-        noise: Literal["constant", "growing"] = "constant"
 
     def complete(self, problem, settings):
         if not problem.l2:
@@ -65,42 +58,25 @@ class DPGDLastIterate(dp.Algorithm):
     audit_case = dp.AuditCase(l2=0.5)
 
     def plan(self, problem, mechanisms, settings):
-        c, T, rho = contraction(problem, settings), settings.T, mechanisms.budget.rho
-        if settings.noise == "constant":
-            z = at_rho(rho).noise_multiplier * growth(T, c)
-            mechanisms.plan("last iterate", LastIterate(z, T, c), 1)
-            return
-        for share in shares(T, c):
-            mechanisms.plan("gradient", at_rho(share * rho), 1)
+        c, T = contraction(problem, settings), settings.T
+        z = at_rho(mechanisms.budget.rho).noise_multiplier * growth(T, c)
+        mechanisms.plan("last iterate", LastIterate(z, T, c), 1)
 
     def run(self, problem, W, mechanisms, settings, trace):
         c, T, step = contraction(problem, settings), settings.T, settings.step or 0.0
-        sensitivity, rho = 2 * problem.lipschitz / problem.n, mechanisms.budget.rho
-        by_step = shares(T, c)
-        hide = None
-        if settings.noise == "constant":
-            hide = mechanisms.last_iterate(
-                problem.d, T, sensitivity=sensitivity, contraction=c, rho=rho, label="last iterate"
-            )
+        hide = mechanisms.last_iterate(
+            problem.d,
+            T,
+            sensitivity=2 * problem.lipschitz / problem.n,
+            contraction=c,
+            rho=mechanisms.budget.rho,
+            label="last iterate",
+        )
         trace(0, W, passes=0)
         for t in range(1, T + 1):
-            gradient = problem.gradient(W)
-            if hide is not None:
-                noisy = hide(gradient)
-            else:
-                noisy = mechanisms.gaussian(
-                    gradient, sensitivity=sensitivity, rho=by_step[t - 1] * rho, label="gradient"
-                )
-            W = W - step * noisy
+            W = W - step * hide(problem.gradient(W))
             trace(t, W, passes=t)
         return W
-
-
-def shares(T: int, c: float) -> dp.Array:
-    """(T,) of ρ, for noise that grows: 1/σ_t² in proportion to c^{T-t}."""
-    # Late steps shrink less afterwards, so they get more of ρ.
-    growing = c ** np.arange(T)[::-1]
-    return np.asarray(growing / growing.sum())
 
 
 def contraction(problem: dp.Declaration, settings: DPGDLastIterate.Settings) -> float:

@@ -141,12 +141,6 @@ class Logistic(Loss):
         return xlogy(a, a) + xlogy(1 - a, 1 - a)
 
 
-def centred_logistic(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    """Of the logistic loss, the derivative's part without a label: ℓ' + y/2 = tanh(z/2)/2, within ±1/2."""
-    half = np.tanh(np.multiply(z, 0.5, out=out), out=out)
-    return np.multiply(half, 0.5, out=out)
-
-
 class Sigmoid(Loss):
     """σ(y z) = 1/(1 + exp(-y z)), y = ±1: smooth, bounded, nonconvex."""
 

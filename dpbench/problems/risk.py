@@ -151,10 +151,6 @@ class EmpiricalRisk(Declaration):
         """(k, d, d) means of a_i² x_i x_iᵀ, a_i = ℓ' clipped to ±bound, of a loss with one output."""
         return self._rows.gram(functools.partial(_squared, self.loss, bound), self.batch(W)) / self.n
 
-    def centred_gradient(self, W: np.ndarray) -> np.ndarray:
-        """(k, d) means of the rows' gradients of logistic loss less their half without w: (ℓ'_i + y_i/2) x_i."""
-        return self._rows.weighted_sum(losses.centred_logistic, self._models(W)) / self.n
-
     def accuracy(self, W: np.ndarray) -> np.ndarray:
         """Fraction of rows with y <x, w> > 0, or of which the label's score is the largest, (k,); for classes."""
         return self._sum(self.loss.correct, W) / self.n

@@ -149,7 +149,7 @@ def settings_of(text: str) -> Values:
 def completed(algorithm: str, text: str) -> str:
     """The column `settings` with what `algorithm` has got since the row was written, at its default, as the key has it.
 
-    Otherwise a setting's rows of before and after would count as two settings.
+    And without what is `gone`. Otherwise a setting's rows of before and after would count as two settings.
     """
     try:
         method, _ = algorithms.resolve(algorithm)
@@ -162,7 +162,8 @@ def completed(algorithm: str, text: str) -> str:
         name: one.default if one.default_factory is msgspec.NODEFAULT else one.default_factory()
         for name, one in added.items()
     }
-    return _text({**values, **given}) if values else text
+    kept = {name: value for name, value in given.items() if name not in method.gone or value != method.gone[name]}
+    return _text({**values, **kept}) if values or len(kept) < len(given) else text
 
 
 @functools.cache

@@ -69,11 +69,9 @@ OTHERS = {
     "dp-newton": [{"modification": "add"}, {"lambda0": 0.2}, {"modification": "add", "lambda0": 0.2}],
     "dp-newton-minibatch": [{"modification": "clip"}],
     "dp-newton-general": [{"modification": "add", "lambda0": 0.1}],
-    "dp-gd-average": [{"centred": True}],
     "dp-gcd": [{"selection": "published"}, {"scales": "bound"}],
     "dp-cd": [{"scales": "bound"}],
     "dp-gd-laplace": [{"m": 100}],
-    "dp-gd-last": [{"noise": "growing"}],
 }
 RELEASED_ONLY = {"norm_g", "norm_v", "max", "method"}  # names in formulas that a run, not its settings, gives a value
 LARGEST = {"C_j", "s"}  # of coordinates or iterates: the formula is of the largest

@@ -17,17 +17,12 @@ from scipy import stats
 from scipy.optimize import minimize_scalar
 
 from dpbench.algorithms import get
-from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.gradient_descent import LARGEST_STEP, best_step, public_safety, safe_step, steps
-from dpbench.errors import UserError
 from dpbench.own.fit import fit
 from dpbench.privacy import accounting
-from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Declaration, Problem
-from tests.algorithms.conftest import run, small_problem, watch
-from tests.batches import run_batch
+from tests.algorithms.conftest import run, small_problem
 
 
 def test_noise_has_the_standard_deviation_of_the_paper(problem):
@@ -244,80 +239,6 @@ def test_what_is_returned_is_the_mean_of_the_second_half_of_the_iterates(T):
         iterates.append(w)
     found = run("dp-gd-average", problem, seeds=1, noiseless=True, T=T, step=0.3, clip=100.0).W
     np.testing.assert_allclose(found, np.mean(iterates[T // 2 :], axis=0), rtol=1e-10)
-
-
-# The centred gradient
-
-
-def test_what_the_steps_of_a_centred_run_release_is_the_gradient_without_its_half():
-    problem, W = small_problem(n=30, d=3), 3 * np.random.default_rng(0).standard_normal((20, 3))
-    half = problem.label_moments(1.0) / 60
-    np.testing.assert_allclose(problem.centred_gradient(W) - half, problem.data_gradient(W), atol=1e-12)
-
-
-@pytest.mark.parametrize("size", [0.1, 1.0, 3.0, 10.0, 1e6])
-def test_it_moves_by_no_more_than_declared_at_each_w_and_by_all_of_it_at_both_ends(size):
-    rng = np.random.default_rng(0)
-    x = np.vstack([rng.standard_normal((1000, 2)), np.column_stack([np.linspace(-1, 1, 201), np.full(201, 1e-3)])])
-    x /= np.linalg.norm(x, axis=1, keepdims=True)
-    f = 0.5 * np.tanh(x @ [0.0, size] / 2)[:, None] * x
-    longest, apart = np.linalg.norm(f, axis=1).max(), np.linalg.norm(f[:, None] - f[None, :500], axis=2).max()
-    assert longest <= 0.5 * min(1, size / 2) * (1 + 1e-12)
-    assert apart <= min(1, size / 4) * (1 + 1e-12)
-    if size in (0.1, 1e6):
-        assert longest > 0.99 * 0.5 * min(1, size / 2)
-        assert apart > 0.98 * min(1, size / 4)
-
-
-@pytest.mark.parametrize("relation", Relation)
-def test_the_noise_of_a_centred_step_follows_the_iterate(relation):
-    problem = small_problem(n=50)
-    method = get("dp-gd-average")
-    settings = method.complete(problem, make_settings(method, {"T": 4, "centred": True, "step": 20.0}))
-    budget = Budget(1.0, 1e-6, relation, "tight")
-    mechanisms = run_batch(problem, method, [settings] * 3, np.zeros((3, 5)), budget, ["a", "b", "c"]).mechanisms
-    drawn = {row["label"]: row for row in mechanisms.ledger.summary()}
-    low, high = map(float, drawn["gradient"]["sensitivity"].split(" to "))
-    most = (2 if relation is Relation.REPLACE_ONE else 1) / 100
-    assert low == pytest.approx(0.02 * most, rel=1e-3)
-    assert 0.02 * most < high <= most * (1 + 1e-3)
-
-
-@pytest.mark.parametrize("relation", Relation)
-def test_a_centred_step_has_noise_for_the_rows_that_move_it_most(relation, monkeypatch):
-    """One row along w, or two of which one is across it: at any length of w, and attained at small ones."""
-    problem, lengths = small_problem(n=50, d=2), []
-    slope = problem.centred_gradient
-    monkeypatch.setattr(problem, "centred_gradient", lambda W: lengths.append(np.linalg.norm(W)) or slope(W))
-    moved = watch("dp-gd-average", problem, relation, T=40, centred=True, step=0.3)
-    assert moved.pop(0) == ("moments", pytest.approx((2 if relation is Relation.REPLACE_ONE else 1) / 100))
-    assert sum(0.1 < length < 1 for length in lengths) > 5
-    for length, (_, said) in zip(lengths, moved, strict=True):
-        w = np.array([length, 0.0])
-        x = np.stack([np.cos(a := np.linspace(0, np.pi, 361)), np.sin(a)], axis=1)
-        f = np.tanh(x @ w / 2)[:, None] * x / 2
-        found = np.linalg.norm(f, axis=1).max() / 50
-        if relation is Relation.REPLACE_ONE:
-            found = np.linalg.norm(f[:, None] - f[None], axis=2).max() / 50
-        assert found <= said * (1 + 1e-9)
-        assert not 0.1 < length < 0.5 or said < 1.05 * found
-
-
-def test_centred_and_plain_runs_are_one_without_noise_and_spend_the_same():
-    problem = small_problem(l1=1e-3, l2=1e-2)
-    runs = [run("dp-gd-average", problem, noiseless=True, T=20, centred=centred) for centred in (False, True)]
-    np.testing.assert_allclose(runs[0].W, runs[1].W, atol=1e-12)
-    ledger, budget = runs[1].mechanisms.ledger.of(0), runs[1].mechanisms.budget
-    spent_by = {e.label: e.count / e.release.noise_multiplier**2 / (2 * budget.rho) for e in ledger}
-    assert spent_by == {"moments": pytest.approx(0.41), "gradient": pytest.approx(0.59)}
-    assert spent(ledger, budget.delta, budget.relation).epsilon == pytest.approx(1.0, rel=1e-6)
-
-
-def test_a_loss_without_that_part_and_a_clip_are_refused():
-    with pytest.raises(UserError, match=r"^centred: squared loss has no part without w"):
-        run("dp-gd-average", small_problem(loss="squared"), centred=True)
-    with pytest.raises(UserError, match=r"^clip: centred gradients"):
-        run("dp-gd-average", small_problem(), centred=True, clip=0.5)
 
 
 def test_the_step_minimises_the_loss_along_the_line(problem):

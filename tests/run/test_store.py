@@ -13,7 +13,7 @@ import pytest
 from dpbench import files
 from dpbench.errors import UserError
 from dpbench.run.outcomes import OUTCOMES
-from dpbench.run.row import RUNS, TRACES
+from dpbench.run.row import RUNS, TRACES, completed
 from dpbench.run.store import Damaged, Store, _as_list, list_parts, read_part
 from tests.batches import write
 
@@ -417,3 +417,9 @@ def test_a_part_that_another_machine_merged_away_is_looked_for_anew(parts_store,
 
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
     assert parts_store.runs()["key"].tolist() == ["a", "b"]
+
+
+def test_a_setting_that_is_gone_counts_as_its_value_of_today_and_only_that():
+    today = completed("dp-gd-average", '{"T":30}')
+    assert completed("dp-gd-average", '{"T":30,"centred":false}') == today == completed("dp-gd-average", today)
+    assert '"centred":true' in completed("dp-gd-average", '{"T":30,"centred":true}')
