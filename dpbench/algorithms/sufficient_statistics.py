@@ -11,7 +11,7 @@ import numpy as np
 from dpbench.algorithms import base as dp
 from dpbench.privacy.ledger import at_rho
 
-SCORES, INSIDE = 0.06, 0.02  # of ρ, for intervals
+SCORES, CURVATURE = 0.05, 0.08  # of ρ, for intervals
 FIRST = 3  # iterates that are left out of the mean: they are still on their way
 FAILURE = 0.05  # ϱ of the paper: the probability that the noise on XᵀX is larger than the ridge covers
 
@@ -22,11 +22,13 @@ def _gram(value: str, sensitivity: str) -> dp.Disclosure:
     return dp.Disclosure("gram", value, kind, "1", add_remove=sensitivity, replace_one=f"√2·{sensitivity}", why=why)
 
 
-def noisy_gram(mechanisms: dp.Mechanisms, gram: Any, square: float, n: int, rho: float | dp.Array) -> dp.Array:
+def noisy_gram(
+    mechanisms: dp.Mechanisms, gram: Any, square: float, n: int, rho: float | dp.Array, *, label: str = "gram"
+) -> dp.Array:
     """`gram` (k, d, d) released; a row adds a positive semidefinite matrix of rank one and norm ≤ square/n."""
     # Two such matrices, neither negative, are √2 of it apart at most.
     both = math.sqrt(2) * square / n
-    return mechanisms.gaussian(gram, sensitivity=square / n, rho=rho, label="gram", symmetric=True, replaced=both)
+    return mechanisms.gaussian(gram, sensitivity=square / n, rho=rho, label=label, symmetric=True, replaced=both)
 
 
 class AdaSSP(dp.Algorithm):
@@ -103,21 +105,20 @@ class AdaSSP(dp.Algorithm):
 
 
 class ReleasedStep(NamedTuple):
-    """What boosted SSP released for one Newton step from a mean iterate, with the noise of each part.
+    """What boosted SSP released for one Newton step from a mean iterate, with the noise of two parts.
 
     w, moment: (d,) means over the iterates behind the first few, and of the moments released there, of whose noise
-    `moment_std` is the standard deviation. rule, gram: (d, d) two releases of XᵀX/n; `gram_std`: of the noise on the
-    diagonal of each, √2 less off it. scores: (d, d), the mean of clip(r, ±c)²xxᵀ; inside: the share with |r| ≤ c.
+    `moment_std` is the standard deviation. gram, curvature, scores: (d, d), XᵀX/n and, at the last w, the means of xxᵀ
+    over the unclipped rows and of r²xxᵀ. curvature_std: of the noise on the diagonal of `curvature`, √2 less off it.
     """
 
     w: np.ndarray
     moment: np.ndarray
-    rule: np.ndarray
     gram: np.ndarray
+    curvature: np.ndarray
     scores: np.ndarray
-    inside: float
     moment_std: float
-    gram_std: float
+    curvature_std: float
 
 
 class BoostedSSP(dp.Algorithm):
@@ -133,12 +134,10 @@ class BoostedSSP(dp.Algorithm):
     P⁻¹ ⪰ H/2 each step is a contraction, and T of them add ½Tσ² tr(PHP) ≤ ½Tσ²R²/λ². Clipping makes the loss a Huber
     loss, so that the excess has a floor which no ε removes where residuals of the optimum are longer than c.
 
-    With `intervals` it releases what intervals of coefficients need (`own.intervals`), for 8 % of ρ: S, the mean of
-    clip(r)²xxᵀ at the last w, for SCORES of it, and the share of rows with |r| ≤ c, for INSIDE. A row adds to nS a
-    positive semidefinite matrix of rank one and norm c²R² at most, so S moves as XᵀX/n does, c² times as much; it adds
-    0 or 1 to the count, so the share moves by 1/n, under replace-one too. XᵀX/n is released twice, each for half of its
-    share: whether there are intervals is read off the first, and they are made of the second. P is of their mean, whose
-    noise is that of a single release.
+    With `intervals` it releases what intervals of coefficients need (`own.intervals`), for 13 % of ρ: at the last w the
+    mean S of r²xxᵀ, r = clip(<x, w> - y, ±c), for SCORES of it, and the mean H of xxᵀ over the rows with an unclipped
+    r, n being the divisor, for CURVATURE. A row adds to nS and to nH a positive semidefinite matrix of rank one, of
+    norm c²R² and R² at most, so they move as XᵀX/n does: S by c²R²/n, H by R²/n, √2 times that under replace-one.
 
     clip: c, in units of the label. share: a. safety: κ, in units of the loss.
     """
@@ -167,12 +166,13 @@ class BoostedSSP(dp.Algorithm):
             when="intervals",
         ),
         dp.Disclosure(
-            "inside",
-            "share of rows with |residual| ≤ C",
-            count="1",
-            add_remove="1/n",
-            replace_one="1/n",
-            why="a row is inside or not",
+            "curvature",
+            "mean of xxᵀ over the rows with |residual| ≤ C",
+            "Gaussian, symmetric",
+            "1",
+            add_remove="R²/n",
+            replace_one="√2·R²/n",
+            why="two positive semidefinite matrices of rank one",
             when="intervals",
         ),
     )
@@ -189,41 +189,36 @@ class BoostedSSP(dp.Algorithm):
 
     canaries = (
         *(dp.AuditCase(loss="squared", d=1, label=label) for label in ("gram", "gradient")),
-        *(dp.AuditCase({"intervals": True}, loss="squared", d=1, label=label) for label in ("scores", "inside")),
+        *(dp.AuditCase({"intervals": True}, loss="squared", d=1, label=label) for label in ("scores", "curvature")),
     )
 
     def work(self, n, d, settings):
         return 1.0 * n * d * d + 4.0 * n * d * settings.T + 20.0 * d**3
 
     @staticmethod
-    def shares(rho: Any, settings: BoostedSSP.Settings) -> tuple[list[Any], Any, Any, Any]:
-        """What of ρ, a number or (k,), goes to each Gram matrix, a moment, the scores and the count."""
-        whole = rho * (1 - SCORES - INSIDE) if settings.intervals else rho
-        gram = settings.share * whole
-        grams = [gram / 2] * 2 if settings.intervals else [gram]
-        return grams, (1 - settings.share) * whole / settings.T, SCORES * rho, INSIDE * rho
+    def shares(rho: Any, settings: BoostedSSP.Settings) -> tuple[Any, Any]:
+        """What of ρ, a number or (k,), goes to the Gram matrix and to a moment."""
+        whole = rho * (1 - SCORES - CURVATURE) if settings.intervals else rho
+        return settings.share * whole, (1 - settings.share) * whole / settings.T
 
     def plan(self, problem, mechanisms, settings):
-        grams, step, scores, inside = self.shares(mechanisms.budget.rho, settings)
-        for gram in grams:
-            mechanisms.plan("gram", at_rho(gram), 1)
+        rho = mechanisms.budget.rho
+        gram, step = self.shares(rho, settings)
+        mechanisms.plan("gram", at_rho(gram), 1)
         mechanisms.plan("gradient", at_rho(step), settings.T)
         if settings.intervals:
-            mechanisms.plan("scores", at_rho(scores), 1)
-            mechanisms.plan("inside", at_rho(inside), 1)
+            mechanisms.plan("scores", at_rho(SCORES * rho), 1)
+            mechanisms.plan("curvature", at_rho(CURVATURE * rho), 1)
 
     def run(self, problem, W, mechanisms, settings, trace):
         n, R, T, c = problem.n, problem.row_bound, settings.T, settings.clip
         k, d = W.shape
-        for_grams, for_step, for_scores, for_inside = self.shares(
-            np.broadcast_to(mechanisms.budget.rho, (k,)), settings
-        )
+        rho = np.broadcast_to(mechanisms.budget.rho, (k,))
+        for_gram, for_step = self.shares(rho, settings)
         second_moment = problem.data_hessian(np.zeros((1, d)))  # of squared loss, one for all replicates
         second_moment = second_moment if k == 1 else np.repeat(second_moment, k, axis=0)
-        grams = [noisy_gram(mechanisms, second_moment, R**2, n, rho) for rho in for_grams]
-        gram = grams[0] if len(grams) == 1 else (grams[0] + grams[1]) / 2
-        replaced = math.sqrt(2) if mechanisms.doubled else 1.0
-        s, gram_std = (replaced * R**2 / n / np.sqrt(2 * rho) for rho in (sum(for_grams), for_grams[-1]))
+        gram = noisy_gram(mechanisms, second_moment, R**2, n, for_gram)
+        s = (math.sqrt(2) if mechanisms.doubled else 1.0) * R**2 / n / np.sqrt(2 * for_gram)
         sigma = (2 if mechanisms.doubled else 1) * c * R / n / np.sqrt(2 * for_step)
         # Both bounds from public numbers: the ridge does not look at the released Gram matrix.
         ridge = np.maximum(s * math.sqrt(d), sigma * R * math.sqrt(T / (2 * settings.safety)))
@@ -247,24 +242,15 @@ class BoostedSSP(dp.Algorithm):
             trace(t, W, passes=1 + t)
         if not settings.intervals:
             return W
-        square = c**2 * R**2 / n
-        scores = mechanisms.gaussian(
-            problem.score_moment(W, c),
-            sensitivity=square,
-            rho=for_scores,
-            label="scores",
-            symmetric=True,
-            replaced=math.sqrt(2) * square,
+        parts = (("scores", problem.score_moment(W, c), c**2 * R**2, SCORES),
+                 ("curvature", problem.clipped_curvature(W, c), R**2, CURVATURE))  # fmt: skip
+        scores, curvature = (
+            noisy_gram(mechanisms, matrix, square, n, share * rho, label=label)
+            for label, matrix, square, share in parts
         )
-        inside = mechanisms.gaussian(
-            problem.share_within(W, c), sensitivity=1 / n, replaced=1 / n, rho=for_inside, label="inside"
-        )
-        std = sigma / math.sqrt(T - first)
-        steps = [
-            ReleasedStep(means[0, i], means[1, i], grams[0][i], grams[1][i], scores[i], float(inside[i]),
-                         float(std[i]), float(gram_std[i]))
-            for i in range(k)
-        ]  # fmt: skip
+        stds = zip(sigma / math.sqrt(T - first), s * np.sqrt(for_gram / (CURVATURE * rho)), strict=True)
+        released = zip(*means, gram, curvature, scores, strict=True)
+        steps = [ReleasedStep(*one, *map(float, std)) for one, std in zip(released, stds, strict=True)]
         return dp.RunResult(W, evidence=steps)
 
 

@@ -385,7 +385,7 @@ class PrivateRegressor(RegressorMixin, _Private):
             bounds which are ten times too wide cost little (`dpbench.own.window`); it needs nμ√0.6 ≥ 66 of (ε, δ).
         l2: the ridge, on a target scaled to [-1, 1]; None: 0.
         settings, arithmetic, precision, timing, random_state, budget, unit: as of `PrivateClassifier`.
-        intervals: whether to release, for 8 % of ρ, what 95 % intervals of the coefficients need: by boosted-ssp at
+        intervals: whether to release, for 13 % of ρ, what 95 % intervals of the coefficients need: by boosted-ssp at
             l2 = 0 and without a unit. row_bound "auto" is then None, since slopes of shortened rows are others than
             those of the features; that makes intervals up to 1.8 times as wide.
 

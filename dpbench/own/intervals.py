@@ -1,23 +1,28 @@
 """95 % intervals for the coefficients of boosted SSP's model: one Newton step on what was released, free after it.
 
-`PrivateRegressor(intervals=True)` makes boosted SSP release three things more, whose sensitivities are derived there
-(`algorithms.sufficient_statistics`). With r = clip(<x, w> - y, ±c), E the noise on G̃ and w̄, m̄ means over T' iterates:
+`PrivateRegressor(intervals=True)` makes boosted SSP release two matrices more, at its last w and for 13 % of ρ
+(`algorithms.sufficient_statistics` derives their sensitivities). Residuals r are clipped to ±c:
 
-    G̃₁, G̃₂   XᵀX/n released twice: it decides by the first, and computes with the second
-    S̃        the mean of r²xxᵀ at the last w: what the sampling of rows does to a moment
-    κ̃        the share of rows with |r| < c, kept in [0.3, 1]: the curvature of the loss is κXᵀX/n
-    θ̂ = G̃⁻¹(G̃w̄ - m̄/κ̃),  V = (κ̃G̃)⁻¹[S̃₊/n + σ²/T'·I + κ̃²s²/2·(‖u‖²I + uuᵀ)](κ̃G̃)⁻¹,  u = w̄ - θ̂,  θ̂ⱼ ± 1.96 √Vⱼⱼ
+    G̃        XᵀX/n, which the method releases anyway
+    H̃        the mean of xxᵀ over the unclipped rows: the curvature of the clipped loss, a Huber loss
+    S̃        the mean of r²xxᵀ: what the sampling of rows does to a moment
+    w̄, m̄     means over T' iterates, and of the moments released there
+    θ̂ = w̄ - H̃⁻¹m̄,   V = H̃⁻¹[S̃₊/n + σ²/T'·I + s²/2·(‖u‖²I + uuᵀ)]H̃⁻¹,   u = w̄ - θ̂,   θ̂ⱼ ± 1.96 √Vⱼⱼ
 
-m is affine in w where no residual changes sides, so κG(w̄ - θ) - m̄ is the score at θ and the mean of T' noises,
-whatever the path was: ridge and T leave no bias, and E enters times u alone. E is symmetric, of deviation s on its
-diagonal and s/√2 off it, so Eu has the covariance s²/2·(‖u‖²I + uuᵀ). The sandwich is Huber's (1967).
+m is affine in w where no residual changes sides, so H(w̄ - θ) - m̄ is the score at θ and the mean of T' noises, whatever
+the path was: ridge and T leave no bias, and the noise E on H̃ enters times u alone. E is symmetric, of deviation s on
+its diagonal and s/√2 off it, so Eu has the covariance s²/2·(‖u‖²I + uuᵀ). The sandwich is Huber's (1967). A share of
+unclipped rows in the place of H̃, times G̃, costs less and is not enough: where a category has wider residuals than the
+others, 90 % of its intervals were right.
 
-Whether there are intervals is a public rule: λ_min(G̃₁) > s√d, which is where the noise on the mean of both ends. The
-noise on G̃₁ is apart from that on G̃₂: decided by one matrix, intervals would be given where that is too large by luck,
-and of a rare category, where few fits have any, 80 to 91 % would be right. `benchmarks.coefficient_coverage` counts.
+Of ‖u‖² and uuᵀ what their own noise adds is taken off, by traces.
+
+Whether there are intervals is a public rule: λ_min(G̃) > s√(2d), where the noise on H̃ ends. That on G̃ is apart from
+it: decided by the matrix that is inverted, intervals would be given where that is too large by luck, and of a rare
+category, where few fits have any, 80 to 91 % would be right. `benchmarks.coefficient_coverage` counts.
 
 Columns of one kind of category add up to the intercept, so the first category of each is what the others are compared
-with: rows of G̃ and m̄ without it, and u with it, make the same step of the smaller model, also where cells are missing.
+with: rows of H̃ and m̄ without it, and u with it, make the same step of the smaller model, also where cells are missing.
 """
 
 from __future__ import annotations
@@ -34,7 +39,6 @@ if TYPE_CHECKING:
     from dpbench.algorithms.sufficient_statistics import ReleasedStep
 
 WIDTH = 1.959964  # deviations of a normal law to either side of 95 %
-LEAST_INSIDE = 0.3
 CLIPPED = 0.95  # a share inside below which it is told that residuals were clipped
 NONE = "the noise allows no interval"
 
@@ -42,7 +46,7 @@ NONE = "the noise allows no interval"
 class Intervals(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Centres and deviations of the compared columns' weights, as the rows are fitted; none where the rule has none.
 
-    inside: κ̃ as it was released.
+    inside: about which share of the rows had an unclipped residual, by the traces of H̃ and G̃.
     """
 
     centres: tuple[float, ...]
@@ -79,20 +83,22 @@ def compared(encoding: Encoding, *, windowed: bool) -> dict[int, str]:
 def of(step: ReleasedStep, columns: dict[int, str], n: int) -> Intervals:
     """What the releases say of the weights of `columns`, over n rows."""
     free = np.array([*columns])
-    rule = step.rule[np.ix_(free, free)]
-    if np.linalg.eigvalsh(rule)[0] <= step.gram_std * math.sqrt(len(free)):
-        return Intervals((), (), step.inside)
-    inside = min(max(step.inside, LEAST_INSIDE), 1.0)
-    gram, curvature = step.gram[free], inside * step.gram[np.ix_(free, free)]
-    centre = np.linalg.solve(curvature, inside * gram @ step.w - step.moment[free])
+    square = np.ix_(free, free)
+    inside = float(np.trace(step.curvature[square]) / np.trace(step.gram[square]))
+    if np.linalg.eigvalsh(step.gram[square])[0] <= step.curvature_std * math.sqrt(2 * len(free)):
+        return Intervals((), (), inside)
+    centre = np.linalg.solve(step.curvature[square], step.curvature[free] @ step.w - step.moment[free])
     u = step.w.copy()
     u[free] -= centre
-    values, vectors = np.linalg.eigh(step.scores[np.ix_(free, free)])
+    values, vectors = np.linalg.eigh(step.scores[square])
     middle = (vectors * np.maximum(values, 0.0)) @ vectors.T / n  # a mean of squares has no negative eigenvalue
-    middle += np.outer(u[free], u[free]) * (inside * step.gram_std) ** 2 / 2
-    middle += np.eye(len(free)) * (step.moment_std**2 + (inside * step.gram_std) ** 2 / 2 * float(u @ u))
-    half = np.linalg.solve(curvature, np.linalg.cholesky(middle))
-    return Intervals(tuple(centre.tolist()), tuple(np.sqrt((half * half).sum(axis=1)).tolist()), step.inside)
+    middle += np.eye(len(free)) * step.moment_std**2
+    half = np.linalg.solve(step.curvature[square], np.linalg.cholesky(middle))
+    # The noise in u makes it too long: by the trace of what there is of V without u.
+    true = max(0.0, 1 - float((half * half).sum()) / float(u @ u))
+    middle += (np.outer(u[free], u[free]) + np.eye(len(free)) * float(u @ u)) * true * step.curvature_std**2 / 2
+    half = np.linalg.solve(step.curvature[square], np.linalg.cholesky(middle))
+    return Intervals(tuple(centre.tolist()), tuple(np.sqrt((half * half).sum(axis=1)).tolist()), inside)
 
 
 def table(intervals: Intervals, columns: dict[int, str], scales: np.ndarray) -> list[dict[str, Any]]:

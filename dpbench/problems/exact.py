@@ -56,7 +56,6 @@ from dpbench.problems.shards import ShardedProblem, Shards
 MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
 SQUARE_BITS = 12  # of a squared derivative: steps of 2⁻¹² of its largest
-UNIT = 2**WEIGHT_BITS  # a row that counts
 STEP = 2.0 ** -(ROW_BITS + WEIGHT_BITS)  # of a row's part of a gradient
 OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from the exact one
 Whole = np.ndarray  # of int64
@@ -170,12 +169,10 @@ class ExactSums(MeansOfSums, Problem):
         function = functools.partial(_square, self.loss.derivative, bound, step)
         return self._outer(function, self.margins(W), SQUARE_BITS, step) / self.n
 
-    def share_within(self, W: np.ndarray, bound: float) -> Any:
-        """See `EmpiricalRisk`; a `Sum` of shape (1,)."""
+    def clipped_curvature(self, W: np.ndarray, bound: float) -> Any:
+        """See `EmpiricalRisk`."""
         pointwise = functools.partial(_inside, self.loss.derivative, bound)
-        total = self._whole((1,), value_sum, UNIT, None, pointwise, self.margins(W))
-        # A row counts for 0 or 1: another in its place moves the count no further than its absence.
-        return Sum(total, 1.0 / UNIT, RowSensitivity(UNIT**2, UNIT**2, UNIT)) / self.n
+        return self._outer(pointwise, self.margins(W), 0, 1.0) / self.n
 
     def _outer(
         self, function: Pointwise, W: np.ndarray, bits: int, step: float, rows: Any = None, *, signed: bool = False

@@ -143,9 +143,9 @@ class EmpiricalRisk(Declaration):
         total = self._rows.weighted_sum(functools.partial(_bounded, self.loss, bound), self._models(W))
         return total.reshape(len(W), self.d) / self.n
 
-    def share_within(self, W: np.ndarray, bound: float) -> np.ndarray:
-        """(k,) shares of the rows with |ℓ'_i| ≤ bound, of a loss with one output."""
-        return self._sum(functools.partial(_within, self.loss, bound), W) / self.n
+    def clipped_curvature(self, W: np.ndarray, bound: float) -> np.ndarray:
+        """(k, d, d) sums over the rows with |ℓ'_i| ≤ bound of x_i x_iᵀ, over n; of a loss with one output."""
+        return self._rows.gram(functools.partial(_within, self.loss, bound), self.batch(W)) / self.n
 
     def score_moment(self, W: np.ndarray, bound: float) -> np.ndarray:
         """(k, d, d) means of a_i² x_i x_iᵀ, a_i = ℓ' clipped to ±bound, of a loss with one output."""

@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import dpbench
+from benchmarks.coefficient_coverage import least_huber
 from dpbench import PrivateRegressor
 from dpbench.algorithms import get
 from dpbench.algorithms.base import make_settings
@@ -47,23 +48,25 @@ def test_a_replaced_row_moves_the_two_releases_by_no_more_than_declared(kind, se
     one, two = (kind(A, b, loss="squared", row_bound=1.0) for A, b in ((X, y), (other, label)))
     moved = np.linalg.norm(value(one.score_moment(w, CLIP)) - value(two.score_moment(w, CLIP)))
     assert moved <= math.sqrt(2) * CLIP**2 / 20
-    counted = abs(value(one.share_within(w, CLIP)) - value(two.share_within(w, CLIP)))
-    assert counted <= 1 / 20 + 1e-12
+    moved = np.linalg.norm(value(one.clipped_curvature(w, CLIP)) - value(two.clipped_curvature(w, CLIP)))
+    assert moved <= math.sqrt(2) / 20
     scores = np.clip(X @ w[0] - y, -CLIP, CLIP)[:, None] * X
     np.testing.assert_allclose(value(one.score_moment(w, CLIP))[0], scores.T @ scores / 20, atol=2e-5)
-    assert value(one.share_within(w, CLIP)) == pytest.approx(np.mean(np.abs(X @ w[0] - y) <= CLIP))
+    inside = X[np.abs(X @ w[0] - y) <= CLIP]
+    np.testing.assert_allclose(value(one.clipped_curvature(w, CLIP))[0], inside.T @ inside / 20, atol=1e-4)
 
 
 @pytest.mark.parametrize("kind", [Problem, ExactProblem])
 def test_both_sensitivities_are_attained(kind):
     y, w = np.array([9.0, 0.0, 0.0]), np.zeros((1, 2))
-    one, turned, near = (
+    one, turned, near, over = (
         kind(np.eye(2)[rows], labels, loss="squared", row_bound=1.0)
-        for rows, labels in (([0, 1, 1], y), ([1, 1, 1], y), ([0, 1, 1], 0 * y))
+        for rows, labels in (([0, 1, 1], y), ([1, 1, 1], y), ([0, 1, 1], 0 * y), ([1, 1, 1], 0 * y))
     )
     moved = np.linalg.norm(value(one.score_moment(w, CLIP)) - value(turned.score_moment(w, CLIP)))
     assert moved == pytest.approx(math.sqrt(2) * CLIP**2 / 3)
-    assert abs(value(one.share_within(w, CLIP)) - value(near.share_within(w, CLIP))) == pytest.approx(1 / 3)
+    moved = np.linalg.norm(value(near.clipped_curvature(w, CLIP)) - value(over.clipped_curvature(w, CLIP)))
+    assert moved == pytest.approx(math.sqrt(2) / 3)
 
 
 @pytest.mark.parametrize("relation", ["add_remove", "replace_one"])
@@ -77,16 +80,14 @@ def test_the_noise_of_each_release_has_its_variance_and_the_step_says_it(relatio
     root = math.sqrt(2) if twice else 1.0
     deviation = lambda name: np.std([getattr(step, name) for step in steps], axis=0)  # noqa: E731
     scale = lambda share: 1 / n / math.sqrt(2 * share * budget.rho)  # noqa: E731
-    gram = root * scale(0.92 * 0.15 / 2)
-    assert steps[0].gram_std == pytest.approx(gram)
-    for name in ("rule", "gram"):
-        assert deviation(name)[0, 0] == pytest.approx(gram, rel=0.07)
-        assert deviation(name)[0, 1] == pytest.approx(gram / math.sqrt(2), rel=0.07)
-    together = np.array([(step.rule[0, 0], step.gram[0, 0]) for step in steps])
+    for name, sensitivity, share in (("gram", 1, 0.87 * 0.15), ("curvature", 1, 0.08), ("scores", CLIP**2, 0.05)):
+        std = root * sensitivity * scale(share)
+        assert deviation(name)[0, 0] == pytest.approx(std, rel=0.07)
+        assert deviation(name)[0, 1] == pytest.approx(std / math.sqrt(2), rel=0.07)
+    assert steps[0].curvature_std == pytest.approx(root * scale(0.08))
+    together = np.array([(step.gram[0, 0], step.curvature[0, 0]) for step in steps])
     assert abs(np.corrcoef(together.T)[0, 1]) < 0.1
-    assert deviation("scores")[0, 0] == pytest.approx(root * CLIP**2 * scale(0.06), rel=0.07)
-    assert deviation("inside") == pytest.approx(scale(0.02), rel=0.07)
-    moment = (2 if twice else 1) * CLIP * scale(0.92 * 0.85 / 5) / math.sqrt(3)
+    moment = (2 if twice else 1) * CLIP * scale(0.87 * 0.85 / 5) / math.sqrt(3)
     assert steps[0].moment_std == pytest.approx(moment)
     assert deviation("moment")[0] == pytest.approx(moment, rel=0.07)
 
@@ -96,8 +97,8 @@ def test_the_releases_add_up_to_the_budget():
     ledger, budget = result.mechanisms.ledger.of(0), result.mechanisms.budget
     costs = {entry.label: entry.count / entry.release.noise_multiplier**2 / (2 * budget.rho) for entry in ledger}
     assert costs == {
-        "gram": pytest.approx(0.92 * 0.15), "gradient": pytest.approx(0.92 * 0.85), "scores": pytest.approx(0.06),
-        "inside": pytest.approx(0.02),
+        "gram": pytest.approx(0.87 * 0.15), "gradient": pytest.approx(0.87 * 0.85), "scores": pytest.approx(0.05),
+        "curvature": pytest.approx(0.08),
     }  # fmt: skip
     assert spent(ledger, budget.delta, budget.relation).epsilon == pytest.approx(1.0, rel=1e-6)
 
@@ -126,13 +127,12 @@ def test_without_intervals_a_run_has_the_bytes_of_the_method_by_itself():
     assert fitted.evidence is None
 
 
-def released(X, y, w, clip=CLIP, **noise):
-    """A step as if it had been released without noise, at w."""
+def released(X, y, w, clip=CLIP, std=0.0):
+    """A step as if it had been released without noise, at w; std: what is said of the noise on its curvature."""
     r = np.clip(X @ w - y, -clip, clip)
-    gram, scores = X.T @ X / len(X), (r[:, None] * X).T @ (r[:, None] * X) / len(X)
-    inside = float(np.mean(np.abs(X @ w - y) <= clip))
-    given = {"moment_std": 0.0, "gram_std": 0.0, "scores": scores, "inside": inside} | noise
-    return ReleasedStep(w=w, moment=r @ X / len(X), rule=gram, gram=gram, **given)
+    inside = X[np.abs(X @ w - y) <= clip]
+    gram, curvature, scores = (A.T @ A / len(X) for A in (X, inside, r[:, None] * X))
+    return ReleasedStep(w, r @ X / len(X), gram, curvature, scores, 0.0, std)
 
 
 def test_without_noise_it_is_least_squares_with_its_sandwich():
@@ -150,21 +150,24 @@ def test_without_noise_it_is_least_squares_with_its_sandwich():
 def test_the_deviation_has_a_part_for_each_noise():
     """By the law of what is added: draws of the three noises, pushed through the step, about its centre."""
     drawn, d, n = np.random.default_rng(3), 3, 10_000
-    gram = np.diag([1.0, 0.5, 0.3]) + 0.1
-    w, moment, inside = np.array([0.3, -0.2, 0.1]), np.array([0.05, 0.02, -0.04]), 0.7
-    scores, parts = 0.04 * gram, {"moment_std": 0.01, "gram_std": 0.02}
-    of = lambda n, **noise: intervals.of(  # noqa: E731
-        ReleasedStep(w, moment, gram, gram, scores, inside, **noise), dict.fromkeys(range(d), ""), n
-    )
-    theta = np.array(of(n, moment_std=0.0, gram_std=0.0).centres)
-    u, draws = w - theta, []
+    curvature = 0.7 * (np.diag([1.0, 0.5, 0.3]) + 0.1)
+    w, moment, scores = np.array([0.3, -0.2, 0.1]), np.array([0.05, 0.02, -0.04]), 0.04 * curvature
+    columns, std = dict.fromkeys(range(d), ""), 0.02
+    step = ReleasedStep(w, moment, curvature / 0.7, curvature, scores, 0.01, std)
+    theta, draws = w - np.linalg.solve(curvature, moment), []
+    u = w - theta
     for _ in range(20_000):
         half = drawn.standard_normal((d, d))
-        E = 0.02 * (np.tril(half, -1) + np.tril(half, -1).T) / math.sqrt(2) + 0.02 * np.diag(np.diag(half))
-        error = inside * E @ u + 0.01 * drawn.standard_normal(d)
-        error += np.linalg.cholesky(scores / n) @ drawn.standard_normal(d)
-        draws.append(np.linalg.solve(inside * gram, error))
-    np.testing.assert_allclose(of(n, **parts).deviations, np.std(draws, axis=0), rtol=0.03)
+        E = std * (np.tril(half, -1) + np.tril(half, -1).T) / math.sqrt(2) + std * np.diag(np.diag(half))
+        noise = 0.01 * drawn.standard_normal(d) + np.linalg.cholesky(scores / n) @ drawn.standard_normal(d)
+        draws.append((np.linalg.solve(curvature, noise), np.linalg.solve(curvature, E @ u)))
+    plain, bent = np.var(draws, axis=0)
+    intervals_of = intervals.of(step, columns, n)
+    np.testing.assert_allclose(intervals_of.centres, theta)
+    assert intervals_of.inside == pytest.approx(0.7)
+    long = 1 - plain.sum() / (u @ u)
+    assert 0.2 < long < 0.95
+    np.testing.assert_allclose(np.square(intervals_of.deviations), plain + long * bent, rtol=0.05)
 
 
 def test_a_category_is_compared_with_the_first_also_where_cells_are_missing():
@@ -185,14 +188,26 @@ def test_a_category_is_compared_with_the_first_also_where_cells_are_missing():
     np.testing.assert_allclose(fitted.centres, np.linalg.lstsq(X[:, [*columns]], y, rcond=None)[0], rtol=1e-7)
 
 
-def test_whether_there_are_intervals_is_read_off_the_first_matrix_alone():
+def test_without_a_clip_of_all_rows_it_is_the_least_huber_loss():
+    drawn = np.random.default_rng(4)
+    X = np.hstack([np.ones((900, 1)), drawn.uniform(-1, 1, (900, 2))])
+    y = X @ [0.0, 0.3, -0.2] + 0.3 * (1 + (X[:, 1] > 0)) * drawn.standard_normal(900)
+    exact = least_huber(X, y, CLIP)
+    columns, n = dict.fromkeys(range(3), ""), len(X)
+    np.testing.assert_allclose(intervals.of(released(X, y, exact), columns, n).centres, exact, atol=1e-9)
+    np.testing.assert_allclose(intervals.of(released(X, y, exact + 0.01), columns, n).centres, exact, atol=2e-3)
+
+
+def test_whether_there_are_intervals_is_read_off_the_other_matrix_alone():
     drawn = np.random.default_rng(2)
     X = drawn.uniform(-1, 1, (300, 3))
-    step, columns = released(X, X @ [0.1, 0.0, 0.0], np.zeros(3), gram_std=0.05), dict.fromkeys(range(3), "")
-    least = 0.05 * math.sqrt(3)
-    for rule, offered in ((np.eye(3) * least * 1.01, True), (np.eye(3) * least * 0.99, False)):
-        assert bool(intervals.of(step._replace(rule=rule), columns, 300).centres) is offered
-        assert bool(intervals.of(step._replace(rule=rule, gram=9 * step.gram), columns, 300).centres) is offered
+    step, columns = released(X, X @ [0.1, 0.0, 0.0], np.zeros(3), std=0.05), dict.fromkeys(range(3), "")
+    least = 0.05 * math.sqrt(2 * 3)
+    for gram, offered in ((np.eye(3) * least * 1.01, True), (np.eye(3) * least * 0.99, False)):
+        assert bool(intervals.of(step._replace(gram=gram), columns, 300).centres) is offered
+        assert (
+            bool(intervals.of(step._replace(gram=gram, curvature=9 * step.curvature), columns, 300).centres) is offered
+        )
 
 
 def table(n=4000, seed=0):
@@ -216,13 +231,12 @@ def test_a_fit_has_them_in_units_of_the_table_and_its_file_too(tmp_path):
     assert (shown["high"] - shown["low"]).between(0.05, 3).all()
     assert np.abs(shown["estimate"] - [4, -2, 0]).max() < 1.5
     assert fitted.row_bound_ is None  # so that slopes are those of the features
-    assert {entry.label for entry in fitted.releases_} == {"gram", "gradient", "scores", "inside"}
+    assert {entry.label for entry in fitted.releases_} == {"gram", "gradient", "scores", "curvature"}
     assert fitted.epsilon_ <= 2
     assert fitted.releases_ == fitted.plan_.releases
     stated = "\n".join(fitted.statement().lines())
-    assert "2 × gram" in stated
     assert "1 × scores" in stated
-    assert "1 × inside" in stated
+    assert "1 × curvature" in stated
     fitted.save(file)
     loaded = dpbench.load_model(file)
     assert loaded.intervals_.equals(shown)
