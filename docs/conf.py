@@ -33,7 +33,7 @@ copybutton_only_copy_prompt_lines = True
 
 default_role = "code"  # `name` in a docstring is code
 autodoc_member_order = "bysource"
-autodoc_typehints = "signature"
+autodoc_typehints = "none"
 napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Class attributes", "params_style")]

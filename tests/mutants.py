@@ -347,6 +347,7 @@ STUDY = [
 ]  # fmt: skip
 
 PLACES = "leaderboard/test_places.py::test_"
+SETS = "datasets/test_sets.py::test_"
 HEADLINE = "leaderboard/test_headline.py::test_"
 LEADERBOARD = [
     Mutant("leaderboard/places.py", "scores.setdefault((problem, epsilon, algorithm), CLIP)",
@@ -362,6 +363,14 @@ LEADERBOARD = [
            "the default differs from itself by its draws"),
     Mutant("leaderboard/headline.py", "values[chosen, np.arange", "values[np.arange(len(values)), np.arange",
            HEADLINE + "seeds_and_families_both_widen_the_interval", "families are not resampled"),
+    Mutant("leaderboard/headline.py", "(1 - LEVEL) / count", "(1 - LEVEL)",
+           HEADLINE + "the_least_reach_is_where_a_sign_test_over_seeds_says_so",
+           "any of many methods counts as better than w = 0 at the level of one"),
+    Mutant("datasets/sets/tables.py", "np.sqrt(1 + len(_numbers(one)) + len", "np.sqrt(len(_numbers(one)) + len",
+           SETS + "a_table_is_scaled_by_what_is_written_down_alone", "rows of a table are longer than 1"),
+    Mutant("datasets/sets/tables.py", "(values - low) / (high - low)",
+           "(values - np.nanmin(values)) / (np.nanmax(values) - np.nanmin(values))",
+           SETS + "a_table_is_scaled_by_what_is_written_down_alone", "bounds of a table are of its rows"),
     Mutant("leaderboard/places.py", "CLIP = 3.0  # decades", "CLIP = 2.0  # decades",
            PLACES + "a_score_is_decades_above_nothing", "scores are clipped at two decades"),
     Mutant("leaderboard/places.py", 'untimed = runs[runs["timed"].eq(0)]', "untimed = runs",

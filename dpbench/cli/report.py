@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from typing import TYPE_CHECKING
 
 import click
@@ -62,10 +63,12 @@ def _scorecard(reference: str | None, profile: str | None, results: str) -> int:
 
 
 def _line(word: str, what: str, numbers: str) -> None:
-    click.echo(f"  {word:<15}  {what}")
-    click.echo(f"  {'':<15}  {numbers}")
+    under = " " * 19
+    click.echo(textwrap.fill(f"{word:<15}  {what}", WIDEST, initial_indent="  ", subsequent_indent=under))
+    click.echo(textwrap.fill(numbers, WIDEST, initial_indent=under, subsequent_indent=under))
 
 
+WIDEST = 132  # columns of a line of the scorecard
 # A change of code moves hundreds of means alike: the first few show what it did.
 ROWS = 25
 

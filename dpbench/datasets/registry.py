@@ -11,7 +11,7 @@ from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import UserError, nearest
 
 ENTRY_POINTS = "dpbench.datasets"
-MODULES = ("census", "generated", "images_and_molecules", "libsvm", "synthetic", "uci")  # of `sets`
+MODULES = ("census", "generated", "images_and_molecules", "libsvm", "synthetic", "tables", "uci")  # of `sets`
 
 
 @cache

@@ -134,6 +134,39 @@ def against(
     return sorted(results, key=lambda one: -one.difference)
 
 
+class Reach(NamedTuple):
+    """The least n·ε at which the default, and at which any method, is below w = 0 on a problem; NaN where at none.
+
+    method: the one that is below it there on the most seeds, the first by name of several.
+    """
+
+    problem: str
+    n: int
+    default: float
+    any: float
+    method: str
+
+
+def reach(losses: pd.DataFrame, nulls: Mapping[str, float], choice: Mapping[str, str]) -> list[Reach]:
+    """Of each problem of `losses`, by a one-sided sign test over the seeds of a cell; by n.
+
+    losses: (problem, ε, algorithm, loss). Where any method will do, all of a cell are tested, so their level is shared.
+    """
+    from scipy.stats import binom
+
+    below = losses.assign(below=losses["loss"] < losses["problem"].map(nulls))
+    cells = below.groupby(METHOD)["below"].agg(["sum", "size"]).reset_index()
+    cells["p"] = binom.sf(cells["sum"] - 1, cells["size"], 0.5)
+    results = []
+    for problem, rows in cells.groupby("problem"):
+        own = rows[rows["algorithm"].eq(choice.get(str(problem), "")) & rows["p"].lt(1 - LEVEL)]
+        count = rows.groupby("epsilon")["algorithm"].transform("size")
+        some = rows[rows["p"] < (1 - LEVEL) / count].sort_values(["epsilon", "p", "algorithm"])
+        n, name = rows_of(str(problem)), next(iter(some["algorithm"]), "")
+        results.append(Reach(str(problem), n, n * own["epsilon"].min(), n * some["epsilon"].min(), name))
+    return sorted(results, key=lambda one: (one.n, one.problem))
+
+
 def _by_cell(scores: pd.DataFrame) -> dict[tuple[str, str], float]:
     return dict(zip(zip(scores["problem"], scores["algorithm"], strict=True), scores["score"], strict=True))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from dpbench import files
 from dpbench.errors import silent
+from dpbench.problems import catalogue
 from dpbench.run.store import Store, list_parts
 
 if TYPE_CHECKING:
@@ -84,5 +85,6 @@ def submissions(store: Store) -> list[Submitted]:
             json.loads((folder / f"{name}.json").read_text(encoding="utf-8")) for name in ("manifest", "checked")
         )
         rows = Store(folder.parent.parent, folder.parent.name, folder.name).runs()
-        submitted.append(Submitted(manifest, checked, rows))
+        # Problems that have left the board since are in nobody's score.
+        submitted.append(Submitted(manifest, checked, rows[rows["problem"].isin(catalogue.names())]))
     return submitted

@@ -55,10 +55,9 @@ def kind(problem: str) -> str:
 
 @functools.cache
 def families() -> dict[str, str]:
-    """Problem → family, of problems that share one; see families.toml. A problem with rows apart is in its own's."""
+    """Problem → family, of problems that share one; see families.toml."""
     told = read_toml(Path(__file__).with_name("families.toml"))
-    family_of = {problem: family for family, problems in told.items() for problem in problems}
-    return family_of | {f"{problem}-apart": family_of.get(problem, problem) for problem in catalogue.WITH_SCORED_ROWS}
+    return {problem: family for family, problems in told.items() for problem in problems}
 
 
 def choice(problem: str) -> str:
@@ -156,7 +155,7 @@ def expand(block: GridEntry) -> list[GridEntry]:
 
 def cells(profile: str, grid: Grid) -> list[GridEntry]:
     """The default track's cells, one block per (problem, ε), for a method that is not yet in it."""
-    blocks = [block for block in grid[profile] if "places" in block.artefacts]
+    blocks = [block for block in grid[profile] if "places" in block.artefacts and not block.timed]
     return [
         msgspec.structs.replace(block, problems=[problem], epsilon=[epsilon])
         for block in blocks

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpbench import datasets
 from dpbench.datasets.recipes import clip_rows
-from dpbench.datasets.sets import generated
+from dpbench.datasets.sets import generated, tables
 from dpbench.errors import UserError, nearest
 from dpbench.problems import losses, regularisers
 from dpbench.problems.problem import Problem
@@ -185,38 +185,22 @@ CATALOGUE |= {
     "digits-l1": Recipe("digits", weights={"l1": 5e-3}, start="zero", unit=65**0.5),
     "dorothea-unit": Recipe("dorothea", weights={"l1": 2e-3}, start="zero", unit=30.0),
 }
-# its drawn problems, one per data set of datasets/sets/generated.py; d is declared there
-_LASSO = {"gen-lasso": ("squared", 2e-3), "gen-wide": ("logistic", 5e-4), "gen-very-wide": ("logistic", 1e-3)}
+# its drawn problems, one per data set of datasets/sets/generated.py, and its real tables in human bounds, a quarter of
+# the rows held out; the latter have their units already
+_LASSO = {"gen-lasso": 2e-3, "gen-wide": 5e-4, "gen-very-wide": 1e-3}
 CATALOGUE |= {
-    name: Recipe(
-        name,
-        loss="logistic" if draw.binary else "squared",
-        weights={"l2": 1e-3},
+    spec.name: Recipe(
+        spec.name,
+        loss="squared" if spec.task == "regression" else "logistic",
+        weights={"l1": _LASSO[spec.name]} if spec.name in _LASSO else {"l2": 1e-3},
         start="zero",
-        unit=draw.d**0.5,
-        target_unit=1.0 if draw.binary else 3.0,
+        unit=(10.0 if spec.name == "gen-very-wide" else (spec.columns or 1) ** 0.5) if drawn else None,
+        target_unit=3.0 if drawn and spec.task == "regression" else 1.0,
+        apart=0 if drawn else 4,
     )
-    for name, draw in generated.DRAWS.items()
-    if name not in _LASSO
-} | {
-    name: Recipe(
-        name,
-        loss=loss,
-        weights={"l1": weight},
-        start="zero",
-        unit=10.0 if name == "gen-very-wide" else generated.DRAWS[name].d ** 0.5,
-        target_unit=1.0 if loss == "logistic" else 3.0,
-    )
-    for name, (loss, weight) in _LASSO.items()
+    for drawn, specs in ((True, generated.GENERATED_SPECS), (False, tables.SPECS))
+    for spec in specs
 }
-
-
-# Those of which a quarter is held out: small ones of every kind of classification
-WITH_SCORED_ROWS = (
-    "breast-cancer-ridge", "digits-ridge", "protein-ridge", "synthetic-ridge", "digits-l1", "gen-tiny", "gen-small",
-    "gen-flipped-30", "gen-rare-10", "gen-condition-100", "gen-correlated", "gen-heavy", "gen-shifted", "gen-products",
-)  # fmt: skip
-CATALOGUE |= {f"{name}-apart": replace(CATALOGUE[name], apart=4) for name in WITH_SCORED_ROWS}
 
 
 def register(name: str, recipe: Recipe) -> None:

@@ -84,15 +84,14 @@ def table(
     last: Callable[[str], Markup] | None = None,
     whole: bool = False,
 ) -> Markup:
-    """A table in a frame that scrolls by itself; `last` renders the last cell of each row.
+    """A table in a frame that scrolls by itself; `last` renders the last cell of each row. whole: in full length.
 
-    whole: in full length, and on a phone cell below cell, each after its column's name.
+    On a phone it stands cell below cell, each after its column's name.
     """
-    labels = columns if whole else [""] * len(columns)
     body = []
     for row in rows:
         cells = [*row[:-1], last(str(row[-1]))] if last else row
-        body.append([_cell(cell, label) for cell, label in zip(cells, labels, strict=True)])
+        body.append([_cell(cell, label) for cell, label in zip(cells, columns, strict=True)])
     return Markup(PARTS.table(columns, body, whole))
 
 

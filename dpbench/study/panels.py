@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 T = TypeVar("T")
-LINE, NEAR = 6.5, 18  # points: of a label's line, and across within which two would touch
 LOWEST = 0.05  # of the mean: a band that reaches zero ends here on a logarithmic axis
 
 
@@ -106,22 +105,6 @@ def curve(axis: Axes, line: pd.DataFrame, x: str, style: Look, label: str | None
     drawn = {"color": style.colour, "marker": style.marker, "ls": style.line} | drawn
     axis.plot(line[x], line["mean"], label=style.legend if label is None else label, **drawn)
     band(axis, line, x, drawn["color"])
-
-
-def end_labels(axis: Axes, ends: Iterable[tuple[float, float, str, Any]], near: float = NEAR) -> None:
-    """Texts right of where lines end, (x, y, text, colour), moved up where they would cover one another.
-
-    From a text that had to go far, a thin line leads to its end. Call it after the axis has its scales and
-    limits. near: points across within which two would.
-    """
-    placed: list[tuple[float, float]] = []
-    for x, y, text, colour in sorted(ends, key=lambda end: end[1]):
-        across, own = axis.transData.transform((x, y)) * 72 / axis.get_figure().dpi  # type: ignore[union-attr]
-        up = max([own, *(other + LINE for a, other in placed if abs(a - across) < near and other + LINE > own)])
-        placed.append((across, up))
-        far = {"arrowstyle": "-", "color": colour, "lw": 0.4, "relpos": (0, 0.5)} if up > own + LINE else None
-        axis.annotate(text, (x, y), xytext=(4, up - own), textcoords="offset points", fontsize=LINE, color=colour,
-                      va="center", arrowprops=far)  # fmt: skip
 
 
 def joined(tables: list[pd.DataFrame]) -> pd.DataFrame:

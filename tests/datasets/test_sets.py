@@ -9,9 +9,10 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from dpbench import datasets
-from dpbench.datasets.sets import census, images_and_molecules, libsvm, synthetic, uci
+from dpbench.datasets.sets import census, images_and_molecules, libsvm, synthetic, tables, uci
 from dpbench.datasets.sets.synthetic import Twister
 from dpbench.errors import DataError
+from dpbench.problems import catalogue
 
 rng = np.random.default_rng(7)
 
@@ -363,3 +364,41 @@ def test_a1a_all_is_both_splits_scaled_by_a_constant(real_data):
     np.testing.assert_array_equal(np.unique(X), [0, 1 / np.sqrt(15)])
     assert (X[:, 0] > 0).all()
     assert y[:1605].tolist().count(1.0) == 395
+
+
+TABLE = {
+    "files": {"t.csv": ""}, "flags": ["member"], "missing": ["age"], "numbers": {"age": ["years", 20, 60]},
+    "categories": {"town": ["x", "y"]},
+}  # fmt: skip
+ROWS = "age,town,member,paid\n20,x,0,3\n90,y,1,5\n,z,0,1\n40,x,1,\n"
+
+
+def test_a_table_is_scaled_by_what_is_written_down_alone(raw):
+    """Twice the rows, or another row beside them, changes no row."""
+    X, y = tables.prepare(TABLE | {"y": {"paid": ["$", 0, 4]}}, raw("t.csv", ROWS))
+    # The intercept, age and membership in [-1, 1], whether age is missing, a column per town; the last has no target.
+    expected = [[1, -1, -1, 0, 1, 0], [1, 1, 1, 0, 0, 1], [1, 0, -1, 1, 0, 0]]
+    np.testing.assert_allclose(X, np.array(expected) / np.sqrt(4))
+    np.testing.assert_array_equal(y, [0.5, 1.0, -0.5])
+    np.testing.assert_array_equal(
+        tables.prepare(TABLE | {"y": {"paid": {"above": 1}}}, raw("t.csv", ROWS))[1], [1, 1, -1]
+    )
+    named = tables.prepare(TABLE | {"y": {"town": {"positive": ["z"]}}}, raw("t.csv", ROWS + "60,z,1,0\n"))
+    np.testing.assert_array_equal(named[1], [-1, -1, 1, -1, 1])
+    np.testing.assert_array_equal(named[0][:3], X)
+    with pytest.raises(DataError, match="no column paid found"):
+        tables.prepare(TABLE | {"y": {"paid": {"above": 1}}}, raw("t.csv", ROWS.replace("paid", "owed")))
+
+
+@pytest.mark.parametrize("spec", tables.SPECS, ids=lambda spec: spec.name)
+def test_a_real_table_says_who_collected_it_and_its_rows_are_bounded_whatever_they_hold(spec):
+    assert spec.citation
+    assert spec.licence
+    assert catalogue.recipe_of(spec.name).row_bound == 1.0
+    one = spec.prepare.args[0]
+    for _, low, high in one.get("numbers", {}).values():
+        assert low < high
+    if not spec.files:
+        X, y = spec.prepare({})
+        assert (len(y), X.shape[1]) == (spec.rows, spec.columns)
+        assert np.linalg.norm(X, axis=1).max() <= 1

@@ -10,6 +10,7 @@ import dpbench
 from dpbench import experiments
 from dpbench.experiments.leaderboard import board, held_out, tables
 from dpbench.leaderboard import places, tracks
+from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, NOTHING
 from dpbench.problems import build
 from dpbench.problems.scores import held_out_scores
@@ -22,14 +23,25 @@ from dpbench.study.style import figure_style
 from tests.batches import write
 
 BOARD = experiments.get("leaderboard")
-DRAWN = ("answers", "places", "heat_mid", "cost", "price", "problems", "fits", "submitted", "held_out")
+DRAWN = (
+    "answers",
+    "reach",
+    "needed",
+    "places",
+    "heat_mid",
+    "price",
+    "problems",
+    "fits",
+    "submitted",
+    "held_out",
+)
 
 
 @pytest.fixture(scope="module")
 def context(tmp_path_factory):
     """The quick profile's tracks on one problem of each loss."""
     store = Store(tmp_path_factory.mktemp("board"), "quick", "leaderboard")
-    names = ("diabetes-ridge", "gen-tiny", "gen-tiny-apart")
+    names = ("diabetes-ridge", "gen-tiny", "iris")
     blocks = [b for b in BOARD.blocks("quick") if b.problems[0] in names]
     for waits in (False, True):
         assert run(plan([b for b in blocks if b.waits == waits], store).runnable, store).failed == 0
@@ -53,7 +65,7 @@ def test_artefacts_render_and_without_rows_name_the_command(context, name, tmp_p
         output.save(tmp_path / name, one.title)
         empty = one.render(Context(BOARD, "quick", Store(tmp_path, "quick", "leaderboard")))
         empty.save(tmp_path / f"{name}-empty", one.title)
-    assert not output.gaps or name == "cost"
+    assert not output.gaps
     assert empty.gaps or name in ("problems", "fits", "submitted")
     assert all("dpbench run --experiment leaderboard/" in line for line in empty.gaps)
 
@@ -157,18 +169,18 @@ def test_compaction_keeps_the_rows_of_what_waits_for_tuning(tmp_path):
     assert set(store.runs()["key"]) == {"tuned"}
 
 
-def test_held_out_rows_score_by_log_loss_against_that_of_nothing(context):
-    """By another route: w = 0 has ln 2; a run's score is of its loss on the rows apart alone."""
+def test_held_out_rows_score_by_loss_against_that_of_nothing(context):
+    """By another route: w = 0 has ln 2; a run's score is of its loss on the rows held out alone."""
     rows = context.rows("held_out")
-    assert set(rows["problem"]) == {"gen-tiny-apart"}
+    assert set(rows["problem"]) == {"iris"}
     assert rows["held_loss"].between(0.2, 2.0).all()
-    table = held_out.scores(rows, {"gen-tiny-apart": "dp-cd"}).set_index("algorithm")["score"]
+    table = held_out.scores(rows, {"iris": "dp-cd"}).set_index("algorithm")["score"]
     mean = rows[rows["algorithm"].eq("dp-cd")]["held_loss"].mean()
     assert table["dp-cd"] == table[AUTO] == pytest.approx(math.log10(mean / math.log(2)))
     assert table[NOTHING] == 0.0
     broken = rows.assign(status=["failed" if i == 0 else s for i, s in enumerate(rows["status"])])
     name = rows["algorithm"].iloc[0]
     assert held_out.scores(broken, {}).set_index("algorithm").loc[name, "score"] == places.CLIP
-    problem = build("gen-tiny-apart")
+    problem = build("iris")
     found = held_out_scores(problem.loss, *problem.held_out, np.zeros((1, 5)), np.zeros(5), 0.0)
-    assert found["held_loss"][0] == pytest.approx(held_out.NULL)
+    assert found["held_loss"][0] == pytest.approx(math.log(2)) == pytest.approx(nulls("held")["iris"])

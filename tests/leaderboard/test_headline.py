@@ -67,3 +67,17 @@ def test_seeds_and_families_both_widen_the_interval():
 
     assert width(0.5, {}) > 3 * width(0.05, {})
     assert width(0.5, {f"p{i}": f"f{i // 4}" for i in range(8)}) != width(0.5, {})
+
+
+def test_the_least_reach_is_where_a_sign_test_over_seeds_says_so():
+    """At ε = 1 the default is below w = 0 on 5 of 5 seeds, p = 1/32; two methods share the level: neither is sure."""
+    at = {
+        (0.1, "a"): [2, 2, 2, 2, 0.5], (0.1, "b"): [2] * 5, (1.0, "a"): [0.5] * 5, (1.0, "b"): [0.5] * 4 + [2],
+        (10.0, "a"): [0.5] * 8, (10.0, "b"): [0.5] * 8,
+    }  # fmt: skip
+    rows = [("diabetes-ridge", e, name, loss) for (e, name), values in at.items() for loss in values]
+    table = pd.DataFrame(rows, columns=["problem", "epsilon", "algorithm", "loss"])
+    (one,) = headline.reach(table, {"diabetes-ridge": 1.0}, {"diabetes-ridge": "a"})
+    assert one == ("diabetes-ridge", 442, 442.0, 4420.0, "a")
+    (none,) = headline.reach(table[table["epsilon"] < 1], {"diabetes-ridge": 1.0}, {})
+    assert np.isnan([none.default, none.any]).all()

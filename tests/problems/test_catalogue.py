@@ -54,12 +54,12 @@ def test_register(monkeypatch):
         register("new", Recipe("a1a", start="somewhere"))
 
 
-@pytest.mark.parametrize("name", ["gen-tiny", "digits-l1"])
-def test_rows_apart_are_a_quarter_by_position_and_in_the_same_units(name):
-    whole, most = build(name), build(f"{name}-apart")
+@pytest.mark.parametrize(("name", "loss"), [("gen-tiny", "logistic,l2=0.001"), ("digits-l1", "logistic,l1=0.005")])
+def test_rows_apart_are_a_quarter_by_position_and_in_the_same_units(name, loss):
+    whole, most = build(name), build(f"{name}:{loss},apart=4")
     X, y = most.held_out
     assert len(y) == whole.n // 4
-    assert most.n == whole.n - len(y) == catalogue.declare(f"{name}-apart").n
+    assert most.n == whole.n - len(y) == catalogue.declare(f"{name}:{loss},apart=4").n
     assert most.row_bound == 1.0
     lines = {tuple(row) for row in np.column_stack([whole.X, whole.y])}
     kept = {tuple(row) for row in np.column_stack([most.X, most.y])}

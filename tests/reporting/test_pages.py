@@ -119,9 +119,9 @@ def test_a_cell_of_lines_opens_in_bold_and_numbers_stay_whole():
     made = table(
         ["a", "b", "c"], [["DP-GD\nscore -2.00", "-1.20 [-1.50, -0.90] ± 0.0001", "of words, and a number 12"]]
     )
-    assert "<td><b>DP-GD</b>\n<small>score -2.00</small>" in made
-    assert '<td class="short number">-1.20' in made
-    assert "<td>of words" in made
+    assert '<td data-label="a"><b>DP-GD</b>\n<small>score -2.00</small>' in made
+    assert '<td class="short number" data-label="b">-1.20' in made
+    assert '<td data-label="c">of words' in made
     assert "95\u00a0%" in breakable("at 95 %")
     power = '<span class="whole-number">8.1e-05</span>'
     assert f"1.0 / 0.0 ({power})" in table(["a"], [["1.0 / 0.0 (8.1e-05)"]])

@@ -22,7 +22,7 @@ def more(context):
 
 @claim("2", "less is better")
 def less(context):
-    return Verdict.of(False, "1 < 2")
+    return Verdict.of(False, "1 < 2 " + "and so on " * 30)
 
 
 @claim("3", "none is best")
@@ -59,6 +59,7 @@ def test_check_prints_claim_by_claim_and_exits_0_whatever_the_verdicts(experimen
     assert exit_.value.code in (0, None)
     assert "not held         2: less is better\n" in out
     assert "1 < 2" in out
+    assert max(map(len, out.splitlines())) <= 132
     assert list(report.check(results=tmp_path))
 
 

@@ -6,9 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.text import Text
 
-from dpbench.study.panels import Panels, band, curve, end_labels
+from dpbench.study.panels import Panels, band, curve
 from dpbench.study.statistics import means
 from dpbench.study.style import figure_style, legend_below, look
 
@@ -67,15 +66,3 @@ def test_a_legend_takes_fewer_columns_where_it_would_leave_the_figure():
             (legend,) = figure.legends
             assert legend._ncols == columns
             assert legend.get_window_extent().width <= figure.bbox.width
-
-
-def test_labels_at_ends_that_meet_stand_above_one_another():
-    with figure_style() as plt:
-        figure, axis = plt.subplots(figsize=(3, 3))
-        axis.set(xlim=(0, 10), ylim=(0, 10))
-        end_labels(axis, [(5, 5, "a", "red"), (5, 5.01, "b", "blue"), (5, 4.99, "c", "black"), (5, 9, "d", "red")])
-        figure.draw_without_rendering()
-        boxes = {text.get_text(): Text.get_window_extent(text) for text in axis.texts}  # without the line to its end
-        assert boxes["c"].y1 <= boxes["a"].y0 + 1
-        assert boxes["a"].y1 <= boxes["b"].y0 + 1
-        assert axis.texts[-1].xyann == (4, 0)  # alone: beside its own end

@@ -29,22 +29,9 @@ def _constant(rng: Rng, n: int, d: int) -> np.ndarray:
     return np.hstack([np.full((n, 1), np.sqrt(d) / 2), rng.standard_normal((n, d - 1))])
 
 
-def _correlated(rng: Rng, n: int, d: int) -> np.ndarray:
-    """Columns of an autoregressive process, 0.9 from one to the next."""
-    Z = rng.standard_normal((n, d))
-    for j in range(1, d):
-        Z[:, j] = 0.9 * Z[:, j - 1] + np.sqrt(1 - 0.81) * Z[:, j]
-    return Z
-
-
 def _heavy(rng: Rng, n: int, d: int) -> np.ndarray:
     """Student's t with 3 degrees of freedom, over its standard deviation."""
     return rng.standard_t(3, (n, d)) / np.sqrt(3)
-
-
-def _binary(rng: Rng, n: int, d: int) -> np.ndarray:
-    """1 with probability 0.1; √10 of it, so that a row is about as long as a standardised one."""
-    return np.sqrt(10) * (rng.random((n, d)) < 0.1)
 
 
 def _shifted(rng: Rng, n: int, d: int) -> np.ndarray:
@@ -115,52 +102,23 @@ def _friedman(rng: Rng, X: np.ndarray) -> np.ndarray:
     return 10 * np.sin(np.pi * U[:, 0] * U[:, 1]) + 20 * (U[:, 2] - 0.5) ** 2 + 10 * U[:, 3] + 5 * U[:, 4]
 
 
-def _products(rng: Rng, X: np.ndarray) -> np.ndarray:
-    """A sum of products of two columns beside a linear one."""
-    return X @ rng.standard_normal(X.shape[1]) / np.sqrt(X.shape[1]) + X[:, 0] * X[:, 1] + X[:, 2] * X[:, 3]
-
-
-def _outliers(rng: Rng, X: np.ndarray) -> np.ndarray:
-    """A linear target of which one in fifty is ten standard deviations away."""
-    z = X @ rng.standard_normal(X.shape[1])
-    return z + 10 * z.std() * (rng.random(len(z)) < 0.02) * rng.choice([-1.0, 1.0], len(z))
-
-
-def _blobs(rng: Rng, n: int, d: int) -> np.ndarray:
-    """Four clusters."""
-    centres = 1.5 * rng.standard_normal((4, d))
-    return centres[rng.integers(4, size=n)] + rng.standard_normal((n, d))
-
-
 DRAWS = {
     "gen-tiny": Draw("300 rows", 501, 300, 5),
     "gen-small": Draw("1,000 rows", 502, 1_000, 20),
     "gen-large": Draw("100,000 rows", 503, 100_000, 20),
     "gen-huge": Draw("500,000 rows", 534, 500_000, 10),
-    "gen-flipped-10": Draw("a tenth of the labels flipped", 504, 5_000, 20, noise=0.1),
     "gen-flipped-30": Draw("three tenths of the labels flipped", 505, 5_000, 20, noise=0.3),
     "gen-rare-10": Draw("a tenth of positive labels", 506, 10_000, 20, _constant, share=0.1),
     "gen-rare-1": Draw("a hundredth of positive labels", 507, 50_000, 20, _constant, share=0.01),
-    "gen-condition-100": Draw("condition number 100", 508, 5_000, 40, _conditioned(1e2)),
     "gen-condition-10000": Draw("condition number 10,000", 509, 5_000, 40, _conditioned(1e4)),
-    "gen-correlated": Draw("correlated columns", 510, 5_000, 40, _correlated),
     "gen-heavy": Draw("heavy-tailed columns", 511, 5_000, 20, _heavy),
-    "gen-binary": Draw("binary columns", 512, 5_000, 200, _binary),
     "gen-shifted": Draw("columns that are not centred", 513, 5_000, 20, _shifted),
     "gen-sharp": Draw("nearly separable", 514, 3_000, 30, margin=30.0),
-    "gen-blobs": Draw("four clusters", 515, 4_000, 10, _blobs),
-    "gen-few": Draw("2 of 50 columns matter", 516, 5_000, 50, informative=2),
-    "gen-products": Draw("products of columns, which the model lacks", 517, 5_000, 20, target=_products),
     "gen-linear-tiny": Draw("300 rows", 521, 300, 5, binary=False, noise=0.5),
     "gen-linear-large": Draw("100,000 rows", 522, 100_000, 20, binary=False, noise=0.5),
     "gen-linear-noisy": Draw("R² of 0.1", 523, 5_000, 20, binary=False, noise=3.0),
     "gen-linear-clean": Draw("R² of 0.99", 524, 5_000, 20, binary=False, noise=0.1),
-    "gen-linear-heavy": Draw("heavy-tailed columns and noise", 525, 5_000, 20, _heavy, binary=False, noise=0.5),
-    "gen-linear-binary": Draw("binary columns", 526, 5_000, 100, _binary, binary=False, noise=0.5),
-    "gen-linear-correlated": Draw("correlated columns", 527, 5_000, 40, _correlated, binary=False, noise=0.5),
-    "gen-linear-condition": Draw("condition number 10,000", 528, 5_000, 40, _conditioned(1e4), binary=False, noise=0.5),
     "gen-friedman": Draw("Friedman's function", 529, 3_000, 10, binary=False, noise=0.2, target=_friedman),
-    "gen-outliers": Draw("a fiftieth of outliers", 530, 5_000, 20, binary=False, noise=0.2, target=_outliers),
     "gen-lasso": Draw("10 of 500 columns matter", 531, 2_000, 500, binary=False, noise=0.5, informative=10),
     "gen-wide": Draw("10 of 2,000 columns matter", 532, 1_000, 2_000, informative=10),
 }  # fmt: skip

@@ -21,7 +21,19 @@ EXPERIMENT = Experiment(
     citation="not in any of the papers",
     package="dpbench.leaderboard",
     modules=(tables, figures, held_out),
-    order=("answers", "left", "against", "places", "heat_low", "heat_mid", "heat_high", "cost", "held_out", "price"),
+    order=(
+        "answers",
+        "held_out",
+        "left",
+        "reach",
+        "needed",
+        "against",
+        "places",
+        "heat_low",
+        "heat_mid",
+        "heat_high",
+        "price",
+    ),
     short="Leaderboard",
     about="Every private method runs on the same problems at the same ε, with settings that do not look at the data. A "
     "score is log10 of the excess loss over that of w = 0, the model without training: -1 means a tenth of it, 0 means "

@@ -135,7 +135,7 @@ def _admitted(one: Submitted, planned: list[tuple[str, float, str]]) -> list[tup
 
 def _timed(context: Context) -> dict[str, dict[str, float]]:
     """Method → problem → seconds of a run timed alone at ε = 1, the least of its repetitions."""
-    rows = context.rows("cost")
+    rows = context.rows("places")
     timed = rows[rows["timed"].gt(0) & rows["epsilon"].eq(1.0) & rows["seconds"].notna()]
     seconds: dict[str, dict[str, float]] = {}
     for at, value in timed.groupby(["algorithm", "problem"])["seconds"].min().items():

@@ -1,17 +1,17 @@
-"""The figures of the leaderboard: every method on every problem, and what a score costs in seconds."""
+"""The figures of the leaderboard: every method on every problem, and the default's score against n·ε."""
 
 from __future__ import annotations
 
-import pandas as pd
+import numpy as np
 
-from dpbench.experiments.leaderboard.board import LEVELS, PAPER, Board, WithWords, board
+from dpbench.experiments.leaderboard.board import LEVELS, PAPER, WithWords, board
 from dpbench.leaderboard import tracks
+from dpbench.leaderboard.headline import is_drawn
 from dpbench.leaderboard.places import AUTO, NOTHING
 from dpbench.study.context import Context, select
 from dpbench.study.declare import each
 from dpbench.study.output import Figure
-from dpbench.study.panels import end_labels
-from dpbench.study.style import GREY, look, problem_title
+from dpbench.study.style import GREY, problem_title
 
 WORST = 2.0  # decades on either side of nothing: the ends of the colours
 
@@ -49,40 +49,28 @@ def heat(context: Context, epsilon: float) -> WithWords:
     return Figure(figure, table, gaps), {}
 
 
-def _level(epsilon: float) -> str:
-    return next(name for name, value in LEVELS.items() if value == epsilon)
-
-
-@PAPER.artefact("cost")
-def cost(context: Context) -> WithWords:
-    """A point per method: seconds of one run against the score over all families."""
+@PAPER.artefact("reach")
+def reach(context: Context) -> WithWords:
+    """A line per problem: the default's score against n·ε, and the median of the real ones by half decades."""
     import matplotlib.pyplot as plt
 
-    ranked = board(context)
-    table = priced(ranked)
-    figure, axis = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
-    styles = [look(name) for name in table["algorithm"]]
-    for style, x, y in zip(styles, table["seconds"], table["score"], strict=True):
-        axis.plot(x, y, style.marker, color=style.colour, ls="none")
-    axis.axhline(0.0, color=GREY, lw=0.9, ls=":")
-    axis.annotate("nothing (w = 0)", (0.4, 0.0), xycoords=("axes fraction", "data"), xytext=(0, -2),
-                  textcoords="offset points", ha="center", va="top", fontsize=6.5, color=GREY)  # fmt: skip
-    axis.set(xscale="log", xlabel="seconds of one run", ylabel="score")
-    axis.set_xlim(right=axis.get_xlim()[1] * 6)  # room for the texts
-    figure.draw_without_rendering()
-    words = [ranked.label(name) for name in table["algorithm"]]
-    colours = [style.colour for style in styles]
-    end_labels(axis, zip(table["seconds"], table["score"], words, colours, strict=True), near=90)
-    untimed = [
-        ranked.label(name) for name in ranked.matrix(1.0).columns if name not in {*table["algorithm"], NOTHING, AUTO}
-    ]
-    gaps = [] if len(table) else [context.gap("cost", "every point")]
-    gaps += [context.gap("cost", f"the seconds of {', '.join(untimed)}")] if len(table) and untimed else []
-    return Figure(figure, table, gaps), {}
+    table = board(context).scores
+    table = table[table["algorithm"].eq(AUTO)].sort_values(["problem", "epsilon"])
+    rows = [tracks.size(problem)[0] for problem in table["problem"]]
+    table = table.assign(reach=np.array(rows) * table["epsilon"].astype(float), drawn=table["problem"].map(is_drawn))
+    figure, axes = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained", sharey=True)
+    for axis, title, loss in zip(axes, ("two classes", "numbers"), ("logistic", "squared"), strict=True):
+        panel = table[table["problem"].map(tracks.kind).astype(str).str.startswith(loss)]
+        for (_, drawn), line in panel.groupby(["problem", "drawn"]):
+            axis.plot(line["reach"], line["score"], color=GREY if drawn else "C0", lw=0.6, marker="o", ms=2, alpha=0.6)
+        real = panel[panel["drawn"].eq(False)]
+        median = real.groupby(np.round(2 * np.log10(real["reach"])) / 2)["score"].median()
+        axis.plot(10.0**median.index, median, color="black", lw=1.5)
+        axis.axhline(0.0, color="black", lw=0.6, ls=":")
+        axis.set(title=title, xscale="log" if len(panel) else "linear", xlabel="n·ε")
+    axes[0].set_ylabel("score of the default")
+    return Figure(figure, table, [] if len(table) else [context.gap("reach", "every line")]), {}
 
 
-def priced(ranked: Board) -> pd.DataFrame:
-    """Methods with a time and a score at ε = 1: `algorithm`, `seconds`, `score`."""
-    matrix = ranked.matrix(1.0) if 1.0 in ranked.epsilons else pd.DataFrame()
-    rows = [(name, ranked.seconds[name], float(matrix[name].mean())) for name in matrix if name in ranked.seconds]
-    return pd.DataFrame(rows, columns=["algorithm", "seconds", "score"])
+def _level(epsilon: float) -> str:
+    return next(name for name, value in LEVELS.items() if value == epsilon)

@@ -128,6 +128,26 @@ def _left(one: headline.Left) -> str:
     return f"{median} ({low} to {high}); {one.better} of {one.families}, p = {one.sign:.1g}"
 
 
+@PAPER.artefact("needed")
+def needed(context: Context) -> WithWords:
+    """A row per problem by n: the least n·ε at which the default, and at which any method, is better than w = 0."""
+    ranked = board(context)
+    rows = places.losses(context.rows("places"))
+    rows = rows[rows["problem"].isin(ranked.choice) & ~rows["algorithm"].isin(ranked.unpaid)]
+    ones = headline.reach(rows, nulls(), ranked.choice) if len(rows) else []
+    lines = [
+        [problem_title(one.problem), "drawn" if headline.is_drawn(one.problem) else "real", f"{one.n:,}",
+         _rows(one.default), _rows(one.any) + (f" ({ranked.label(one.method)})" if one.method else "")]
+        for one in ones
+    ]  # fmt: skip
+    columns = ["problem", "data", "n", "n·ε of the default", "n·ε of any method"]
+    return _table(context, "needed", lines, columns, pd.DataFrame([one._asdict() for one in ones])), {}
+
+
+def _rows(count: float) -> str:
+    return "–" if math.isnan(count) else f"{count:,.0f}"
+
+
 @PAPER.artefact("against")
 def against(context: Context) -> WithWords:
     """A row per method, a cell per ε: the default's score less the method's, and whether they can be told apart."""
