@@ -16,6 +16,7 @@ KINDS: dict[str, type] = {  # all but the bases
 # What an archive may claim of one release, so that composing it is bounded: an honest one is far inside.
 WITHIN = {"int": (1, 10**8), "float": (1e-12, 1e12)}
 CLOSER = {"steps": (1, 10**5), "noise_multiplier": (1e-3, 1e9), "contraction": (0.0, 1.0), "mean": (1.0, 1e4)}
+CLOSER |= {"draws": (1, 10**7), "ratio": (1e-9, 1.0)}
 CLOSER |= dict.fromkeys(("delta", "failure", "leak"), (1e-60, 1.0))  # shares of a δ, which is n⁻² as a rule
 DEEPEST = 3  # releases within releases
 MOST = 16  # kinds of release in one run of a best of runs

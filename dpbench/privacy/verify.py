@@ -438,7 +438,8 @@ def _deviation(release: Release) -> float:
         case Gaussian(z):
             return 1 / z
         case Sketch(draws, ratio, _):
-            return math.sqrt(draws / 2) * math.log1p(ratio)
+            # Four times its mean loss; beyond it ε is in the thousands, and the grid too large.
+            return math.sqrt(draws / 2) * math.log1p(ratio) if draws * ratio**2 < 1e4 else math.inf
         case Poisson(rate, Gaussian(z)):
             return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
         case PoissonReplaced(rate, Gaussian(z)):

@@ -77,6 +77,7 @@ REACH, BEYOND = 9.5, 2e-21  # standard deviations of a Gaussian, and what lies b
 TAIL = 1e-17  # what of the tilted masses may wrap around
 NOISE = 1e-12  # of a transform, 1e-16 of all mass, over the share of δ that it may take, 1e-4
 MOST = 2**23  # points of a grid
+FAR = 1e4  # draws·ratio², four times the mean loss of a sketch: beyond it ε is in the thousands, and the grid too large
 WIDEST = 4000.0  # standard deviations of the loss of a sample of fixed size: with one row of 1e5 the grid is too large
 
 
@@ -373,7 +374,7 @@ def _deviation(release: Release) -> float:
         case Gaussian(z):
             return 1 / z
         case Sketch(draws, ratio, _):
-            return math.sqrt(draws / 2) * ratio
+            return math.sqrt(draws / 2) * ratio if draws * ratio**2 < FAR else math.inf
         case Poisson(rate, Gaussian(z)):
             return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
         case PoissonReplaced(rate, Gaussian(z)):

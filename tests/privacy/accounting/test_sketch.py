@@ -7,9 +7,10 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import chi2
 
-from dpbench.errors import PrivacyError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting import loss_distribution
 from dpbench.privacy.ledger import CountedRelease, Gaussian, Relation, Sketch
+from dpbench.privacy.plain import plain, release_of
 from dpbench.privacy.verify import spent
 
 DELTA = 1e-6
@@ -73,6 +74,16 @@ def test_a_row_moves_a_drawn_sketch_as_is_accounted():
         constant, slope = k / 2 * math.log1p(ratio), ratio / (1 + ratio) / 2
         want = chi2(k, scale=1 + ratio).sf((constant + at) / slope) - math.exp(at) * chi2(k).sf((constant + at) / slope)
         assert gain.mean() == pytest.approx(want, abs=4 * gain.std() / math.sqrt(runs))
+
+
+def test_what_a_file_may_claim_is_composed_in_bounded_memory():
+    """A sketch of 10⁷ draws that tells rows apart has no ε, without a grid of a billion points."""
+    first, second = both((Sketch(10**7, 1.0, 1e-12), 1))
+    assert first is None
+    assert math.isinf(second)
+    for name, value in (("ratio", 1.5), ("draws", 10**8)):
+        with pytest.raises(UserError, match=f"{name} must be within"):
+            release_of(plain(Sketch(450, 0.01, 1e-9)) | {name: value})
 
 
 def test_a_replaced_row_is_refused():
