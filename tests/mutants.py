@@ -159,6 +159,7 @@ DATASETS = [
 
 SECOND = "experiments/test_second_order_claims.py::test_"
 ACCELERATED = "experiments/test_accelerated.py::test_"
+NONCONVEX = "experiments/test_nonconvex.py::test_"
 VERIFY, VERIFYING = "archive/verifying.py", "archive/test_verifying.py::test_"
 ARCHIVE = [
     Mutant("archive/compared.py", "if row.objective is not None and math.isfinite(row.objective) else 0.0",
@@ -307,6 +308,13 @@ STUDY = [
     Mutant("experiments/accelerated/__init__.py", ">= 1 - laws.LEVEL else None", ">= 0 else None",
            ACCELERATED + "what_holds_exchanged_is_not_testable_and_what_other_seeds_turn_is_open",
            "a claim that other seeds would turn is held"),
+    Mutant("experiments/nonconvex/claims.py", "True if lead.low > gap else False if lead.high < -gap else None",
+           "lead.value > gap", NONCONVEX + "a_lead_of_minibatches_that_other_seeds_would_turn_is_open",
+           "a lead is judged without its interval"),
+    Mutant("experiments/nonconvex/claims.py", "[ratio.beyond(FAR_LESS) for ratios, _ in",
+           "[ratio.value >= FAR_LESS for ratios, _ in",
+           NONCONVEX + "a_factor_whose_interval_has_the_bar_in_it_leaves_the_claim_open",
+           "a factor is judged without its interval"),
     Mutant("experiments/accelerated/__init__.py", "turn = {one: other, other: one}", "turn = {}",
            ACCELERATED + "claims_that_hold_on_made_up_rows", "no side is exchanged"),
     Mutant("study/headline.py", "one[\"verdict\"] in (EXACT, MATCH, DIFFERS) and ratio == ratio", "ratio == ratio",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple, TypeAlias
 
+import numpy as np
 import pandas as pd
 
 from dpbench import frames
@@ -19,14 +21,16 @@ from dpbench.privacy.ledger import CountedRelease, Gaussian, WithoutReplacement
 from dpbench.study import laws
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case, each
-from dpbench.study.statistics import listed, plus_minus
-from dpbench.study.verdict import NOT_TESTABLE, OPEN, NotEnough, Verdict, all_of
+from dpbench.study.statistics import plus_minus
+from dpbench.study.verdict import NOT_TESTABLE, NotEnough, Verdict, all_of
 
 FAR_LESS = 3.0  # "far less", "several times faster": by this factor or more
 CLEAR = laws.ERRORS  # standard errors of the seeds' paired differences
 TABLES = {target.table: target for target in TARGETS}
 CASES = {"": "at a proven ε", PUBLISHED: "as published, not private"}
 BATCHES = 100  # a minibatch is a hundredth of the rows
+RESAMPLES = 200  # of the seeds
+Array: TypeAlias = np.ndarray[Any, Any]
 MET_AT_THE_START = (5, 9)  # the tables of loss B at the loose target
 DATA = {"covertype": (1, 2, 5, 7), "ijcnn": (3, 4, 9, 11)}
 
@@ -84,7 +88,7 @@ def terminates(one: Ours) -> bool:
 
 def faster(
     context: Context, table: int, fast: str, slow: str, epsilon: float, variant: str = ""
-) -> tuple[dict[str, float], str]:
+) -> tuple[dict[str, laws.Interval], str]:
     """(`slow` over `fast` in gradients, Hessians and seconds, what to print); ∞ where `slow` is ×, 0 where `fast` is.
 
     No seconds where either is not timed.
@@ -94,13 +98,54 @@ def faster(
     # A run that does not terminate has no time to its target: only who terminates can be told.
     if not terminates(quick) or not terminates(other):
         ratio = math.inf if terminates(quick) else 0.0
-        return {"gradients": ratio}, f"{where}: {slow if ratio else fast} ×"
-    both = {
-        name: getattr(other, column) / getattr(quick, column)
-        for name, column in (("gradients", "iterations"), ("Hessians", "hessian_evaluations"), ("seconds", "seconds"))
+        return {"gradients": laws.Interval(ratio, ratio, ratio)}, f"{where}: {slow if ratio else fast} ×"
+    both = dict[str, laws.Interval]()
+    for name, column in (("gradients", "iterations"), ("Hessians", "hessian_evaluations"), ("seconds", "seconds")):
+        ends = [(getattr(one, column), getattr(one, f"{column}_std") / math.sqrt(one.seeds)) for one in (other, quick)]
+        if not any(math.isnan(mean) for mean, _ in ends):
+            both[name] = laws.ratio_interval(*ends[0], *ends[1])
+    told = ", ".join(f"{name} {ratio}×" for name, ratio in both.items())
+    return both, f"{where}: {slow} over {fast} {told}" + ("" if "seconds" in both else ", not timed")
+
+
+class MethodEpsilon(NamedTuple):
+    """A cell of a published table."""
+
+    algorithm: str
+    epsilon: float
+
+
+class Seeds(NamedTuple):
+    """Of a cell's runs, a value per seed: whether it terminated, and the gradients and Hessians that it released."""
+
+    terminated: Array
+    released: Array
+
+    def again(self, generator: np.random.Generator) -> Seeds:
+        """The runs of as many seeds, drawn with replacement."""
+        places = generator.integers(len(self.terminated), size=len(self.terminated))
+        return Seeds(self.terminated[places], self.released[places])
+
+
+@memoised
+def seeds_of(context: Context, table: int, variant: str) -> dict[tuple[str, float], Seeds]:
+    """The untimed runs of a published table, by method and ε."""
+    rows = select(finished(context, f"table{table}", timed=0), variant=variant)
+    released = (rows["iterations"] + rows["hessian_evaluations"]).astype(float)
+    rows = rows.assign(terminated=rows["ending"].eq(TERMINATED), released=released)
+    return {
+        (one.algorithm, one.epsilon): Seeds(part["terminated"].to_numpy(bool), part["released"].to_numpy())
+        for one, part in frames.groups(rows, MethodEpsilon)
     }
-    both = {name: ratio for name, ratio in both.items() if not math.isnan(ratio)}
-    return both, f"{where}: {slow} over {fast} " + listed(both, "×") + ("" if "seconds" in both else ", not timed")
+
+
+def gained(full: Seeds, batch: Seeds) -> int:
+    """1 where minibatches are better (alone to terminate, or fewer rows read), -1 where worse, 0 where both are ×."""
+    good, batch_good = full.terminated.all(), batch.terminated.all()
+    if not (good or batch_good):
+        return 0
+    fewer = batch.released.mean() / BATCHES < full.released.mean()
+    return 1 if batch_good and (not good or fewer) else -1
 
 
 @each(
@@ -112,40 +157,40 @@ def faster(
 )
 @under_both
 def minibatch(context: Context, variant: str, data: str) -> Verdict:
-    """By cell of the tables: better where only -b terminates, or both do and -b reads fewer rows; else worse, or open.
+    """The lead of minibatches over the cells of the tables, with its interval: see `gained`.
 
     Rows read: those of every gradient and Hessian. A cell where neither terminates decides nothing.
     """
-    better, worse, undecided, seen, missing = [], [], 0, 0, []
+    cells, missing = dict[str, tuple[Seeds, Seeds]](), []
     for table in DATA[data]:
-        for epsilon in context.epsilons(f"table{table}"):
-            for full in ("opt", "2opt"):
-                try:
-                    one, other = (cell(context, table, name, epsilon, variant) for name in (full, f"{full}-b"))
-                except NotEnough as error:
-                    missing.append((table, error))
-                    continue
-                seen += 1
-                passes = [c.iterations + c.hessian_evaluations for c in (one, other)]
-                if not (terminates(one) or terminates(other)):
-                    undecided += 1
-                elif terminates(other) and (not terminates(one) or passes[1] / BATCHES < passes[0]):
-                    better.append(f"{table}")
-                else:
-                    worse.append(f"Table {table}, {full}-b at ε = {epsilon:g}")
-    if not seen:
-        raise missing[0][1]
-    counts = f"{len(better)} of {seen} cells better with minibatches, {len(worse)} worse, {undecided} × either way"
-    told = f" (worse: {', '.join(worse)})" if worse else ""
-    lacking = sorted({table for table, _ in missing})
-    told += f"; no rows: Table {', '.join(map(str, lacking))}" if lacking else ""
-    # A lead, not a share: cells where neither terminates are evidence for nobody.
-    lead, gap = len(better) - len(worse), len(missing)
-    # Were all missing cells to come out for the loser, the winner would still have to win.
-    if abs(lead) <= gap or not (better or worse):  # missing cells are put both ways
-        open_ = f"open: {gap} of {seen + gap} cells missing; " if gap else ""
-        return Verdict(OPEN, open_ + counts + told)
-    return Verdict.of(lead > 0, counts + told)
+        there = seeds_of(context, table, variant)
+        for epsilon, full in itertools.product(context.epsilons(f"table{table}"), ("opt", "2opt")):
+            if {(full, epsilon), (f"{full}-b", epsilon)} <= there.keys():
+                at = f"Table {table}, {full}-b at ε = {epsilon:g}"
+                cells[at] = there[full, epsilon], there[f"{full}-b", epsilon]
+            else:
+                missing.append(table)
+    if not cells:
+        raise NotEnough(artefact=f"table{missing[0]}")
+    outcomes = {at: gained(*pair) for at, pair in cells.items()}
+
+    def again(generator: np.random.Generator) -> float:
+        return sum(gained(full.again(generator), batch.again(generator)) for full, batch in cells.values())
+
+    lead = laws.drawn_interval(sum(outcomes.values()), laws.resampled(again, RESAMPLES))
+    better, worse = ([at for at, one in outcomes.items() if one == sign] for sign in (1, -1))
+    told = (
+        f"{len(better)} of {len(cells)} cells better with minibatches, {len(worse)} worse, "
+        f"{len(cells) - len(better) - len(worse)} × either way; lead {lead}"
+    )
+    told += f" (worse: {', '.join(worse)})" if worse else ""
+    gap = len(missing)
+    told += f"; no rows: Table {', '.join(map(str, sorted({*missing})))}" if gap else ""
+    # Missing cells are put both ways: were all to come out for the loser, the winner would still have to win.
+    held = True if lead.low > gap else False if lead.high < -gap else None
+    if held is None and gap:
+        told = f"open: {gap} of {len(cells) + gap} cells missing; {told}"
+    return Verdict.of(held, told)
 
 
 @PAPER.claim("opt_faster_than_tr")
@@ -153,7 +198,7 @@ def minibatch(context: Context, variant: str, data: str) -> Verdict:
 def opt_faster_than_tr(context: Context, variant: str) -> Verdict:
     """Claim 1a: Table 1, ε = 0.6 and 1: at least 3 times fewer gradients and Hessians, and seconds where timed."""
     comparisons = [faster(context, 1, "opt", "dp-tr", epsilon, variant) for epsilon in EPSILONS[1:]]
-    held: list[bool | None] = [ratio >= FAR_LESS for ratios, _ in comparisons for ratio in ratios.values()]
+    held = [ratio.beyond(FAR_LESS) for ratios, _ in comparisons for ratio in ratios.values()]
     return Verdict.of(all_of(*held), "; ".join(text for _, text in comparisons))
 
 
@@ -185,7 +230,7 @@ def consistent(context: Context, variant: str, tables: tuple[int, ...]) -> Verdi
     for table in tables:
         for epsilon in EPSILONS:
             ratios, text = faster(context, table, "2opt-ls", "dp-tr", epsilon, variant)
-            held += [ratios[name] >= FAR_LESS for name in ("gradients", "seconds") if name in ratios]
+            held += [ratios[name].beyond(FAR_LESS) for name in ("gradients", "seconds") if name in ratios]
             lost = cell(context, table, "2opt-ls", epsilon, variant).crashed
             words.append(text + (f", {lost:.0f} of its runs lost" if lost else ""))
     return Verdict.of(all_of(*held), "; ".join(words))
@@ -210,7 +255,8 @@ def one_hessian(context: Context, variant: str, data: str) -> Verdict:
     one_each = tr["hessian_evaluations"].eq(tr["iterations"])
     words = (
         f"opt, {len(needed)} terminated runs: {needed.mean():.2f} Hessians on average, {(needed == 1).sum()} of "
-        f"them need exactly 1, the most is {needed.max():.0f}"
+        f"them need exactly 1 (a share of {laws.share_interval(int((needed == 1).sum()), len(needed))}), the most is "
+        f"{needed.max():.0f}"
         + (f"; {len(wasted)} others: {wasted.min():.0f} to {wasted.max():.0f}" if len(wasted) else "")
         + f"; dp-tr: one per iteration, which is its rule, in {one_each.sum()} of {len(tr)} runs, "
         f"{tr['hessian_evaluations'].mean():.1f} on average; loss B's loose target is not testable: every start "
@@ -231,7 +277,8 @@ def two_phases(
     for table, epsilon in turned + not_turned:
         one, two = (cell(context, table, name, epsilon, variant) for name in ("opt-ls", "2opt-ls"))
         held.append(not terminates(one) and terminates(two) == ((table, epsilon) in turned))
-        counts = [f"{name} {c.terminated:.0f} of {c.seeds:.0f}" for name, c in (("opt-ls", one), ("2opt-ls", two))]
+        counts = [f"{name} {c.terminated:.0f} of {c.seeds:.0f}, {laws.share_interval(int(c.terminated), int(c.seeds))}"
+                  for name, c in (("opt-ls", one), ("2opt-ls", two))]  # fmt: skip
         words.append(f"Table {table}, ε = {epsilon:g}: {', '.join(counts)}")
     if not not_turned:
         plain = [cell(context, 2, name, 1.0, variant) for name in ("opt", "2opt")]

@@ -150,6 +150,7 @@ class Ours(NamedTuple):
     hessian_evaluations_std: float
     T: float
     seconds: float
+    seconds_std: float
 
 
 class Beside(NamedTuple):
