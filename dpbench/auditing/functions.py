@@ -226,7 +226,8 @@ def audit(
 
     Args:
         algorithm: a name, "file.py:Class", or "all" private ones; or somebody else's learner, (X, y, epsilon, rng) →
-            vector or an `dpbench.auditing.functions.AuditTarget`, itself or as "file.py:name".
+            vector or an `dpbench.auditing.functions.AuditTarget`, itself or as "file.py:name"; or an estimator of
+            dpbench's, of which with a unit all rows of one person differ (`dpbench.auditing.estimators`).
         epsilon: the ε > 0 that is claimed: one or several.
         runs: half of them on either of two neighbours, at least 40; None takes enough for bounds near the claim, for
             "all" enough to notice halved noise.
@@ -244,6 +245,8 @@ def audit(
     Raises:
         UserError: for an algorithm that is not known or not private, and for any argument out of its range.
     """
+    from dpbench.auditing.estimators import of_estimator  # which makes targets of this module's
+
     at_least("seed", seed, 0)
     epsilons = [positive("epsilon", each) for each in several(epsilon)]
     if isinstance(algorithm, str) and algorithm != "all" and not in_process:
@@ -251,6 +254,7 @@ def audit(
             if algorithms.not_ours(algorithm, {}) is not None:
                 return [audit_served(algorithm, each, seed=seed, loss=loss) for each in epsilons]
     learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
+    learner = of_estimator(learner) or learner
     if loss and (algorithm == "all" or learner is not None):
         raise UserError("loss: goes with one algorithm of dpbench's own kind")
     if learner is not None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     required=True,
     metavar="NAME",
     shell_complete=ALGORITHMS,
-    help="Algorithm, alias, path/to/file.py:Class, or all (every private one).",
+    help="Algorithm, alias, path/to/file.py:Class, path/to/file.py:estimator, or all (every private one).",
 )
 @EPS
 @option(

@@ -3,9 +3,14 @@
 import importlib.util
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import dpbench
+from dpbench.auditing.estimators import OTHERS, SIZES, of_estimator
 from dpbench.auditing.functions import audit_callable
+from dpbench.errors import UserError
+from dpbench.problems.persons import OfPersons, Persons
 
 FILE = Path(__file__).resolve().parent.parent.parent / "examples" / "audit_dpbench.py"
 
@@ -23,6 +28,52 @@ def targets():
 def test_what_is_shipped_passes_with_classes_missing_values_and_outliers(targets, name):
     done = audit_callable(getattr(targets, name), 1.0, runs=200)
     assert done.passed, done
+
+
+TOML = """unit = "person"
+[target]
+name = "y"
+bounds = [0, 1]
+[columns.a]
+bounds = [0, 100]
+[columns.b]
+categories = ["no", "yes"]
+"""
+
+
+def estimators(tmp_path):
+    (tmp_path / "s.toml").write_text(TOML)
+    of_arrays = dpbench.PrivateClassifier(classes=["no", "yes"], bounds=(-1, 1), unit=True)
+    return {"arrays": of_arrays, "schema": dpbench.PrivateRegressor(schema=tmp_path / "s.toml")}
+
+
+@pytest.mark.parametrize("kind", ["arrays", "schema"])
+def test_the_default_for_an_estimator_of_persons_is_all_rows_of_one(tmp_path, kind):
+    target = of_estimator(estimators(tmp_path)[kind])
+    sizes = [(len(pair.first[1]), len(pair.second[1])) for pair in target.pairs]
+    assert sizes == [(m + OTHERS, k + OTHERS) for m, k in SIZES]
+    for pair in target.pairs:
+        worlds = [target.function(*world, 1.0, np.random.default_rng(0)) for world in pair[:2]]
+        assert np.isfinite(worlds).all()
+        assert (worlds[0] != worlds[1]).any()  # of equal noise: what differs are the rows
+    (done,) = dpbench.audit(estimators(tmp_path)[kind], 1.0, runs=40)
+    assert done.passed
+    assert "all rows of one" in done.pair
+
+
+def test_rows_of_a_person_that_weigh_1_each_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr(Persons, "weighted", lambda self, X, y: OfPersons(np.full(len(y), 1 << 12), 12, self.count))
+    (done,) = dpbench.audit(estimators(tmp_path)["arrays"], 1.0, runs=100)
+    assert not done.passed
+
+
+def test_an_estimator_of_rows_has_one_row_that_differs():
+    target = of_estimator(dpbench.PrivateClassifier(classes=[0, 1], bounds=([0, 0, 0], [1, 2, 3])))
+    assert [pair.words.partition(",")[0] for pair in target.pairs] == ["one row"]
+    assert len(target.function(*target.pairs[0].first, 1.0, np.random.default_rng(0))) == 4
+    for wrong in (dpbench.PrivateClassifier(classes=[0, 1]), dpbench.PrivateClassifier(bounds=(0, 1))):
+        with pytest.raises(UserError, match="an audit of an estimator takes"):
+            of_estimator(wrong)
 
 
 @pytest.mark.slow
