@@ -24,7 +24,7 @@ import numpy as np
 from dpbench.errors import DataError, UserError, nearest
 from dpbench.files import replacing
 from dpbench.frames import RowNumbers
-from dpbench.schema.cells import TRUTH, Notation, codes, date_part, numbers
+from dpbench.schema.cells import TRUTH, Notation, codes, date_part, ids, numbers
 from dpbench.schema.encoding import check_columns, encoding_of, notation_of
 from dpbench.schema.schema import (
     BLANKS,
@@ -385,7 +385,7 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
     used = {name: column for name, column in schema.columns.items() if not column.drop}
     numbered = {name: RowNumbers(name) for name in used}
     counts: dict[str, Counter[str]] = {name: Counter() for name in used}
-    target, of_target, seen, longer = schema.target, Counter[str](), set[int](), 0
+    target, of_target, seen, longer, nobody = schema.target, Counter[str](), set[int](), 0, 0
     encoding = encoding_of(schema, intercept=True)
     # Lengths before shortening, of which those beyond the bound are counted.
     whole = replace(encoding, bound=None)
@@ -396,6 +396,8 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
         if target.name in part.columns:
             of_target.update(_changes(target, part[target.name], RowNumbers(target.name)))
             seen |= set(codes(part[target.name], target.classes or ()).tolist())
+        if schema.unit in part.columns:
+            nobody += int((ids(str(schema.unit), part[schema.unit]) == "").sum())
         if schema.row_bound is not None:
             lengths = np.linalg.norm(whole.rows(part) * whole.unit, axis=1)
             longer += int((lengths > schema.row_bound * (1 + 1e-12)).sum())
@@ -403,6 +405,8 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
     lines = [f"schema: {line} came from the data: decide" for line in schema.undecided]
     for name, column in used.items():
         lines += [f"{name}: {line}" for line in _remarks_of(column, counts[name], numbered[name])]
+    # How many rows each person has stays out of a list that is easily passed on.
+    lines += [f"{schema.unit}: {nobody:,} rows without an id; they are nobody's, and move no model"] * bool(nobody)
     if lost := of_target["gaps"] + of_target["strange"]:
         lines.append(f"{target.name}: {lost:,} rows have no usable label; they become rows of zeros")
     if of_target["beyond"]:
