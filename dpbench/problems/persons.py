@@ -41,7 +41,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.exact.sums import LARGEST, Deferred, Sum
+from dpbench.privacy.exact.sums import LARGEST, Deferred, Sum, WeightedParts
 from dpbench.problems.exact import MANTISSA, ExactProblem, Whole
 from dpbench.problems.rows import Rows
 
@@ -150,7 +150,7 @@ class PersonsProblem(ExactProblem):
             parts = (a * np.asarray(rows.total(function, (room, *arguments))) for a, rows in self._classes)
             return sum(parts, np.zeros(1, dtype=np.int64)).reshape(shape)
 
-        return Deferred(shape, read)
+        return WeightedParts(shape, read)
 
     def _total(self, *of: Any) -> Sum:
         return super()._total(*of).finer(self.bits)

@@ -195,6 +195,13 @@ def test_what_else_is_asked_of_rows_is_refused():
             ask()
 
 
+def test_a_sum_that_nobody_derived_for_persons_cannot_be_read():
+    one, w = problem(table(np.random.default_rng(0), [3, 1, 2])), np.zeros((1, 3))
+    for made in (one.score_moment(w, 1.0), one.share_within(w, 1.0)):
+        with pytest.raises(PrivacyError, match="not told what its integers count"):
+            made.integers  # noqa: B018
+
+
 def test_the_objective_counts_each_person_once():
     data = table(np.random.default_rng(0), [4, 1, 2])
     X, y, ids = data

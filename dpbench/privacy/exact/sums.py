@@ -62,6 +62,18 @@ class Deferred:
         return self._read()
 
 
+class WeightedParts(Deferred):
+    """Integers of parts that have weights: only `Sum.finer`, which says what they count, may use them."""
+
+    @property
+    def integers(self) -> NDArray[np.int64]:  # type: ignore[override]  # it has none until then
+        raise PrivacyError("a sum of weighted parts was not told what its integers count; no distance is known of it")
+
+    def counted(self) -> Deferred:
+        """The integers, for a sum that says it."""
+        return Deferred(self.shape, self._read)
+
+
 Integers: TypeAlias = NDArray[np.int64] | Deferred
 
 
@@ -125,12 +137,13 @@ class Sum(_Released):
 
     def finer(self, bits: int) -> Sum:
         """The sum whose integers are these, of parts that count 2⁻ᵇⁱᵗˢ as much: see `problems.persons`."""
-        return self._finer(bits).like(self.unit * 2.0**-bits, self.offset)
+        whole = self._integers.counted() if isinstance(self._integers, WeightedParts) else self._integers
+        return self._finer(whole, bits).like(self.unit * 2.0**-bits, self.offset)
 
-    def _finer(self, bits: int) -> Sum:
+    def _finer(self, integers: Integers, bits: int) -> Sum:
         one, two, l1 = self.moved
         moved = RowSensitivity(one << 2 * bits, two << 2 * bits, None if l1 is None else l1 << bits)
-        return type(self)(self._integers, self.unit, moved, self.offset, within=self.within * 2.0**bits)
+        return type(self)(integers, self.unit, moved, self.offset, within=self.within * 2.0**bits)
 
     def __mul__(self, factor: float) -> Sum:
         factor = _number(factor)
@@ -172,8 +185,8 @@ class Coordinates(Sum):
         )
         self.most, self.n = most, n
 
-    def _finer(self, bits: int) -> Sum:
-        return Coordinates(self._integers, self.unit, self.most << bits, self.n, self.offset)
+    def _finer(self, integers: Integers, bits: int) -> Sum:
+        return Coordinates(integers, self.unit, self.most << bits, self.n, self.offset)
 
     def each(self, relation: Relation) -> Any:
         """See `Sum.each`: (d,)."""
