@@ -58,7 +58,9 @@ def _pair(m: int, k: int, unit: str | None) -> Pair:
         X = np.vstack([np.tile([0.0, 1.0], (size, 1)), [[1.0 + i, 0.0] for i in range(OTHERS)]])
         worlds.append((X, np.append(np.full(size, label), np.arange(OTHERS) % 2)))
     what = f"all rows of one {unit}, {m} or {k}" if unit else "one row"
-    return Pair(*worlds, f"{what}, at the upper ends with the last label, or with the first; {OTHERS} others")
+    return Pair(
+        worlds[0], worlds[1], f"{what}, at the upper ends with the last label, or with the first; {OTHERS} others"
+    )
 
 
 def _ends_of_array(estimator: Any) -> list[np.ndarray]:

@@ -66,7 +66,7 @@ class WeightedParts(Deferred):
     """Integers of parts that have weights: only `Sum.finer`, which says what they count, may use them."""
 
     @property
-    def integers(self) -> NDArray[np.int64]:  # type: ignore[override]  # it has none until then
+    def integers(self) -> NDArray[np.int64]:
         raise PrivacyError("a sum of weighted parts was not told what its integers count; no distance is known of it")
 
     def counted(self) -> Deferred:
