@@ -8,11 +8,11 @@ measured for a claim of 1), one of persons may not. An estimator without a unit 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dpbench.auditing.functions import AuditTarget, Pair
 from dpbench.errors import UserError
 from dpbench.schema import Column, Schema, load, word
 
@@ -23,8 +23,16 @@ DELTA = 0.01  # n⁻² of four persons would hide what is looked for
 FACE = ("fit", "get_params", "epsilon", "delta", "schema", "bounds", "unit")
 
 
-def of_estimator(estimator: Any) -> AuditTarget | None:
-    """The target, None for what is no estimator of dpbench's; UserError for columns whose ends nobody can tell."""
+class Worlds(NamedTuple):
+    """function: as of an `AuditTarget`, on rows of (person, place). pairs: (first, second, what differs)."""
+
+    function: Callable[..., np.ndarray]
+    delta: float
+    pairs: list[tuple[Any, Any, str]]
+
+
+def worlds_of(estimator: Any) -> Worlds | None:
+    """What an audit of it runs on, None for what is no estimator of dpbench's; UserError for columns whose ends nobody can tell."""
     if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in FACE):
         return None
     table = estimator.schema is not None
@@ -47,20 +55,18 @@ def of_estimator(estimator: Any) -> AuditTarget | None:
         model.fit(rows, np.array([labels[int(one)] for one in y], dtype=object if schema else None), **named)
         return np.append(np.ravel(model.coef_), model.intercept_)
 
-    pairs = tuple(_pair(m, k, unit) for m, k in (SIZES if unit else SIZES[:1]))
-    return AuditTarget(function, type(estimator).__name__, delta=delta, pairs=pairs)
+    return Worlds(function, delta, [_pair(m, k, unit) for m, k in (SIZES if unit else SIZES[:1])])
 
 
-def _pair(m: int, k: int, unit: str | None) -> Pair:
+def _pair(m: int, k: int, unit: str | None) -> tuple[Any, Any, str]:
     """Rows are (person, 0 for the middle or 1 for the upper end), labels the place of one among two."""
     worlds = []
     for size, label in ((m, 1.0), (k, 0.0)):
         X = np.vstack([np.tile([0.0, 1.0], (size, 1)), [[1.0 + i, 0.0] for i in range(OTHERS)]])
         worlds.append((X, np.append(np.full(size, label), np.arange(OTHERS) % 2)))
     what = f"all rows of one {unit}, {m} or {k}" if unit else "one row"
-    return Pair(
-        worlds[0], worlds[1], f"{what}, at the upper ends with the last label, or with the first; {OTHERS} others"
-    )
+    where = f"at the upper ends with the last label, or with the first; {OTHERS} others"
+    return worlds[0], worlds[1], f"{what}, {where}"
 
 
 def _ends_of_array(estimator: Any) -> list[np.ndarray]:

@@ -20,6 +20,7 @@ import numpy as np
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.library import LibrarySolver
+from dpbench.auditing import estimators
 from dpbench.auditing import runs as audits
 from dpbench.auditing.claims import PureClaim, decide, least_runs, promise
 from dpbench.auditing.runs import LEVEL, Audit
@@ -146,6 +147,14 @@ def of_solver(name: str) -> AuditTarget | None:
     return AuditTarget(function, name, solver.relation, delta, pairs=(pair,))
 
 
+def of_estimator(estimator: Any) -> AuditTarget | None:
+    """The target of an estimator of dpbench's, None for anything else; UserError for one that cannot be audited."""
+    if (worlds := estimators.worlds_of(estimator)) is None:
+        return None
+    pairs = tuple(Pair(*one) for one in worlds.pairs)
+    return AuditTarget(worlds.function, type(estimator).__name__, delta=worlds.delta, pairs=pairs)
+
+
 def pairs(target: AuditTarget) -> Iterator[Pair]:
     """Pairs of neighbours within what the target declares: one row at a corner, the others at one or between."""
     low, high = (np.broadcast_to(np.asarray(each, dtype=float), target.d) for each in (target.low, target.high))
@@ -245,8 +254,6 @@ def audit(
     Raises:
         UserError: for an algorithm that is not known or not private, and for any argument out of its range.
     """
-    from dpbench.auditing.estimators import of_estimator  # which makes targets of this module's
-
     at_least("seed", seed, 0)
     epsilons = [positive("epsilon", each) for each in several(epsilon)]
     if isinstance(algorithm, str) and algorithm != "all" and not in_process:

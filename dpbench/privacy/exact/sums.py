@@ -67,7 +67,7 @@ class WeightedParts(Deferred):
 
     @property
     def integers(self) -> NDArray[np.int64]:
-        raise PrivacyError("a sum of weighted parts was not told what its integers count; no distance is known of it")
+        raise PrivacyError("nobody said what the integers of a weighted sum count; no distance is known of it")
 
     def counted(self) -> Deferred:
         """The integers, for a sum that says it."""
