@@ -32,7 +32,7 @@ class Worlds(NamedTuple):
 
 
 def worlds_of(estimator: Any) -> Worlds | None:
-    """What an audit of it runs on, None for what is no estimator of dpbench's; UserError for columns whose ends nobody can tell."""
+    """What an audit of it runs on, None for what is no estimator of dpbench's; UserError where bounds are missing."""
     if isinstance(estimator, type) or not all(hasattr(estimator, name) for name in FACE):
         return None
     table = estimator.schema is not None

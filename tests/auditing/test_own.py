@@ -50,7 +50,7 @@ def estimators(tmp_path):
 
 @pytest.mark.parametrize("kind", ["arrays", "schema"])
 def test_the_default_for_an_estimator_of_persons_is_all_rows_of_one(tmp_path, monkeypatch, kind):
-    monkeypatch.setattr(functions, "PILOTS", ((4, 1),))
+    monkeypatch.setattr(functions, "PILOTS", ((16, 1),))
     target = of_estimator(estimators(tmp_path)[kind])
     sizes = [(len(pair.first[1]), len(pair.second[1])) for pair in target.pairs]
     assert sizes == [(m + OTHERS, k + OTHERS) for m, k in SIZES]
