@@ -197,7 +197,7 @@ def test_what_else_is_asked_of_rows_is_refused():
 
 def test_a_sum_that_nobody_derived_for_persons_cannot_be_read():
     one, w = problem(table(np.random.default_rng(0), [3, 1, 2])), np.zeros((1, 3))
-    for made in (one.score_moment(w, 1.0), one.share_within(w, 1.0)):
+    for made in (one.score_moment(w, 1.0), one.score_moment(w, 0.5)):
         with pytest.raises(PrivacyError, match="nobody said what the integers"):
             made.integers  # noqa: B018
 
