@@ -96,6 +96,19 @@ def test_the_page_of_other_libraries_follows_from_its_rows():
         f"level in {same['level']} of {sum(same.values())} cells by AUC, and dpbench is ahead in {same['ahead']}"
         in guide
     )
+    two = {name for name, *_ in (key for key in other_libraries.collected(rows) if key[1] == "diffprivlib, our ridge")}
+    for library, words_of in (
+        ("dpbench", "and dpbench is ahead in {0}, not in {1} "),
+        ("dpbench, δ = 0", "in {0}, not in {1})"),
+    ):
+        at_both = [
+            sum(
+                cell.word == "ahead" and cell.data in two
+                for cell in other_libraries.cells(other_libraries.collected(rows), library, "auc", rival)
+            )
+            for rival in ("diffprivlib, our ridge", "diffprivlib")
+        ]
+        assert words_of.format(*at_both) in guide
     assert f"is ahead by AUC in {trees['behind']} of {sum(trees.values())} and behind in {trees['ahead']}." in guide
     assert (
         f"diffprivlib is level in {same['level']} of {sum(same.values())}. DP-EBM is ahead in {trees['behind']} and"
