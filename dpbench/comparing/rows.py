@@ -20,6 +20,7 @@ from dpbench.datasets import cache
 from dpbench.datasets.recipes import PRECISIONS, WITHIN
 from dpbench.errors import DataError, UserError, reason, silent
 from dpbench.schema import Schema, Target, word
+from dpbench.schema.cells import ids
 from dpbench.schema.encoding import encoding_of, target_values
 from dpbench.schema.look import draft_schema
 from dpbench.schema.tables import parts
@@ -39,7 +40,7 @@ class OwnTable:
 
     columns: the d column names. held_out: (X, y) of the rows kept apart. unit: what 1 of y is in the file's own unit.
     classes: what -1 and +1 are in the file; None of a number. warnings: what used the data on the way. notes: what else
-    there is to say.
+    there is to say. persons: whether each row is one person's, drawn of several.
     """
 
     X: np.ndarray
@@ -50,6 +51,7 @@ class OwnTable:
     classes: tuple[str, str] | None
     warnings: list[str]
     notes: list[str]
+    persons: bool = False
 
     @property
     def task(self) -> Literal["binary", "regression"]:
@@ -98,7 +100,11 @@ def read(
     _check_task(described.target, task)
     if Path(data).stat().st_size < LARGE / 8:
         progress = silent  # it would be a flash
-    of_use, apart, left_out = _arrays(data, described, holdout, precision, progress)
+    taken = None if described.unit is None else _one_of_each(data, described)
+    of_use, apart, left_out = _arrays(data, described, holdout, precision, progress, taken)
+    if taken is not None:
+        apiece = f"one row of each {described.unit}, drawn by its place"
+        notes.append(f"{apiece}, so that no person is in use and held out; a fit takes all rows of each")
     if left_out:  # rows of zeros move no model, and there is nothing to judge by
         notes.append(f"{left_out:,} rows without a usable label or cell, zeros in a fit, are left out")
     if isinstance(of_use[0], np.memmap):
@@ -112,6 +118,7 @@ def read(
         None if classes is None else (word(classes[0]), word(classes[1])),
         warnings,
         notes,
+        described.unit is not None,
     )
 
 
@@ -138,22 +145,35 @@ def _check_task(target: Target, task: str | None) -> None:
         )
 
 
+def _one_of_each(data: str | os.PathLike[str], schema: Schema) -> np.ndarray:
+    """(n,) whether a row is the one of its person that is taken, by a draw of places; no row that is nobody's is."""
+    names = np.concatenate([ids(str(schema.unit), part[schema.unit]) for part in parts(data, schema)])
+    place = np.random.default_rng(SPLIT).permutation(len(names))
+    different, first = np.unique(names[place], return_index=True)
+    taken = np.zeros(len(names), dtype=bool)
+    taken[place[first[different != ""]]] = True
+    return taken
+
+
 def _arrays(
     data: str | os.PathLike[str],
     schema: Schema,
     holdout: float,
     precision: str,
     progress: Callable[[str, float], None],
+    taken: np.ndarray | None = None,
 ) -> tuple[Arrays, Arrays, int]:
-    """((X, y) in use, (X, y) held out, how many rows are left out): one pass counts, one writes."""
+    """((X, y) in use, (X, y) held out, how many rows are left out): one pass counts, one writes. taken: or all."""
     target, encoding = schema.target, encoding_of(schema, intercept=True)
     # Positions decide what is held out, so both passes draw the same rows, and no cell has a say.
     draw, counts = np.random.default_rng(SPLIT), np.zeros(2, dtype=int)
+    of_part: Callable[[Any], Any] = lambda part: True if taken is None else taken[part.index]  # noqa: E731
     for part in parts(data, schema, lambda share: progress("first pass", share)):
         if target.name not in part.columns:
             raise DataError(f"{data}: there is no column {target.name!r}, the schema's target")
         used = draw.random(len(part)) >= holdout
-        counts += [int(used.sum()), int((~used).sum())]
+        here = of_part(part)
+        counts += [int((used & here).sum()), int((~used & here).sum())]
     places = [(_room((n, len(encoding.names)), precision), _room((n,), "float64")) for n in counts.tolist()]
     draw, done, left_out = np.random.default_rng(SPLIT), [0, 0], 0
     for part in parts(data, schema, lambda share: progress("second pass", share)):
@@ -162,8 +182,9 @@ def _arrays(
         rows = encoding.rows(part, fitting=True) * (WITHIN if precision == "float32" else 1.0)
         y = y if target.classes is None else np.where(y == 1, 1.0, -1.0)
         # A row of zeros has the score 0 by any model, so it would say nothing of a method.
-        kept = known & rows.any(axis=1)
-        left_out += int((~kept).sum())
+        here = of_part(part)
+        kept = known & rows.any(axis=1) & here
+        left_out += int((here & ~kept).sum())
         for i, which in enumerate((used & kept, ~used & kept)):
             n = int(which.sum())
             for place, values in zip(places[i], (rows, y), strict=True):

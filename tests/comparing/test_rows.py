@@ -1,11 +1,17 @@
 """A file of rows as a comparison takes it: on disk or in memory, the rows that a fit reads by the same schema."""
 
+from types import SimpleNamespace
+from typing import NamedTuple
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench.comparing import rows
+from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
+from dpbench.comparing import ranking, rows
 from dpbench.errors import DataError, UserError
+from dpbench.problems import Declaration
 from dpbench.schema import Column, Schema, Target, read_table, tables
 from dpbench.schema.encoding import encoding_of, target_values
 
@@ -122,3 +128,41 @@ def test_a_disk_without_room_is_one_line(table, tmp_path, monkeypatch):
     table[["age", "wage"]].to_csv(tmp_path / "t.csv", index=False)
     with pytest.raises(UserError, match=r"No space left on device .* GB are needed"):
         rows.read(tmp_path / "t.csv", "wage", None, holdout=0.2, precision="float64")
+
+
+def test_of_each_person_one_row_is_taken_and_no_person_stands_on_both_sides(tmp_path, monkeypatch):
+    rng, n = np.random.default_rng(0), 900
+    names = [*(f"p{i}" for i in range(150)), "NA", ""]
+    frame = pd.DataFrame({"id": rng.choice(names, n), "age": rng.uniform(1, 49, n)})
+    frame["wage"] = frame["age"]  # so that a label says which row it is
+    path, schema = tmp_path / "t.csv", Schema(target=TARGETS["regression"], columns={"age": COLUMNS["age"]}, unit="id")
+    frame.to_csv(path, index=False)
+    monkeypatch.setattr(tables, "ROWS", 128)
+    done = rows.read(path, None, schema, holdout=0.3, precision="float64")
+    assert done.persons
+    assert "one row of each id" in done.notes[-1]
+    scaled = frame["wage"].to_numpy() / 25 - 1
+    sides = [{frame["id"][int(np.argmin(np.abs(scaled - y)))] for y in side} for side in (done.y, done.held_out[1])]
+    assert not sides[0] & sides[1]
+    assert sides[0] | sides[1] == set(frame["id"]) - {""}
+    assert len(done.y) + len(done.held_out[1]) == len(sides[0] | sides[1])
+    assert 25 < len(done.held_out[1]) < 65
+
+
+def test_of_persons_only_methods_that_are_derived_for_them_are_compared(monkeypatch):
+    monkeypatch.setattr(ranking.catalogue, "declare", lambda problem: Declaration(500, 5, row_bound=1.0))
+    monkeypatch.setattr(ranking.entrants, "reason", lambda problem, name: "")
+    monkeypatch.setattr(ranking.entrants, "entering", lambda block, problem, name, settings: block)
+    monkeypatch.setattr(ranking, "plan", lambda blocks, _: SimpleNamespace(jobs=[Job(blocks[0].algorithms[0])]))
+    names = ["dp-gd", "objpert", "dp-sgd", "dp-gd-laplace", "dp-gcd"]
+    assert list(ranking.field_of("p", 1.0, names, 1).jobs) == names
+    field = ranking.field_of("p", 1.0, names, 1, persons=True)
+    assert list(field.jobs) == ["dp-gd"]  # the last two take scales of the rows for public, as they are published
+    assert set(field.left_out.values()) == {ranking.OF_ROWS}
+
+
+class Job(NamedTuple):
+    algorithm: str
+
+    def parsed(self):
+        return make_settings(algorithms.get(self.algorithm), {})
