@@ -454,6 +454,27 @@ OWN = [
            "rows beyond a bound are not shortened"),
     Mutant(FACE, "seed = None if self.random_state is None", "seed = 0 if self.random_state is None",
            FACES + "noise_is_fresh_unless_a_state_is_given_which_is_no_release", "every fit draws the same noise"),
+    *(
+        Mutant(file, text, instead, "own/test_intervals.py::test_" + test, breaks)
+        for file, text, instead, test, breaks in (
+            ("own/intervals.py", "np.eye(len(free)) * step.moment_std**2", "np.eye(len(free)) * 0.0",
+             "the_deviation_has_a_part_for_each_noise", "intervals without the noise of the moments"),
+            ("own/intervals.py", "* true * step.curvature_std**2 / 2", "* true * 0.0",
+             "the_deviation_has_a_part_for_each_noise", "intervals without the noise of the curvature"),
+            ("own/intervals.py", "np.linalg.eigvalsh(step.gram[square])", "np.linalg.eigvalsh(step.curvature[square])",
+             "whether_there_are_intervals_is_read_off_the_other_matrix_alone", "a lucky matrix decides for itself"),
+            ("own/intervals.py", "u = step.w.copy()", "u = 0 * step.w",
+             "the_deviation_has_a_part_for_each_noise", "the way of the step is left out"),
+            ("algorithms/sufficient_statistics.py", "sigma / math.sqrt(T - first)", "sigma",
+             "the_noise_of_each_release_has_its_variance_and_the_step_says_it[add_remove]", "means as noisy as one"),
+            ("problems/exact.py", "c = _within(loss(z, y, out), most)", "c = loss(z, y, out)",
+             "a_replaced_row_moves_the_two_releases_by_no_more_than_declared[0-ExactProblem]", "unclipped scores"),
+            (SPEC, "or spec.l2 or spec.unit", "or spec.l2", "where_none_are_derived_one_line_says_so",
+             "intervals by persons with the matrix of rows"),
+            (ENGINE, '.replace(", intervals=False", "")', "", "without_intervals_a_seed_draws_what_it_drew",
+             "fits that ask for no intervals draw other noise"),
+        )
+    ),
     # The one path: agreement of all ways does not catch these.
     Mutant(SPEC, "delta = 0.0  # (ε, 0) is (ε, δ) too", "pass",
            CONTRACT + "a_delta_that_is_given_is_recorded_too", "a pure method states the δ that was asked for"),

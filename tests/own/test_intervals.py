@@ -7,15 +7,15 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import optimize
 
 import dpbench
-from benchmarks.coefficient_coverage import least_huber
 from dpbench import PrivateRegressor
 from dpbench.algorithms import get
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.sufficient_statistics import ReleasedStep, noisy_gram
 from dpbench.errors import UserError
-from dpbench.own import intervals
+from dpbench.own import engine, intervals
 from dpbench.own.engine import execute
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Relation
@@ -192,7 +192,7 @@ def test_without_a_clip_of_all_rows_it_is_the_least_huber_loss():
     drawn = np.random.default_rng(4)
     X = np.hstack([np.ones((900, 1)), drawn.uniform(-1, 1, (900, 2))])
     y = X @ [0.0, 0.3, -0.2] + 0.3 * (1 + (X[:, 1] > 0)) * drawn.standard_normal(900)
-    exact = least_huber(X, y, CLIP)
+    exact = optimize.root(lambda w: np.clip(X @ w - y, -CLIP, CLIP) @ X, np.linalg.lstsq(X, y, rcond=None)[0]).x
     columns, n = dict.fromkeys(range(3), ""), len(X)
     np.testing.assert_allclose(intervals.of(released(X, y, exact), columns, n).centres, exact, atol=1e-9)
     np.testing.assert_allclose(intervals.of(released(X, y, exact + 0.01), columns, n).centres, exact, atol=2e-3)
@@ -266,6 +266,15 @@ def test_without_intervals_a_file_names_none(tmp_path):
     assert "intervals" not in json.loads((tmp_path / "m.json").read_text())["model"]
     assert "intervals" not in fitted.settings_
     assert not hasattr(fitted, "intervals_")
+
+
+def test_without_intervals_a_seed_draws_what_it_drew(monkeypatch):
+    keys, inner = [], engine.stream
+    monkeypatch.setattr(engine, "stream", lambda key, name: keys.append(key) or inner(key, name))
+    model(*table(), intervals=False, random_state=1)
+    model(*table(), random_state=1)
+    assert ["intervals" in key for key in keys] == [False, True]
+    assert "Settings(T=10, clip=0.3, share=0.15, safety=0.02)" in keys[0]
 
 
 def test_collinear_columns_have_none_at_epsilon_one():
