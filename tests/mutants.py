@@ -493,7 +493,7 @@ OWN = [
            "a model predicts without the bound of its fit"),
     Mutant(SPEC, "public_settings(name, spec.n, columns, parts[0]) if spec.rule else {}", "{}", RECORDED,
            "the method's public rule is not asked"),
-    Mutant(SPEC, "releases=first + one * models if one else ()", "releases=first + one if one else ()",
+    Mutant(SPEC, "releases=first + one * models if one or alone else ()", "releases=first + one if one else ()",
            CONTRACT + "all_ways_say_one_thing[dp-gd-three]", "the plan leaves models out"),
     Mutant("schema/cells.py", "(cells - middle) / half", "(cells - middle) / (2 * half)", GRAPH,
            "numbers are scaled otherwise than the schema says"),
@@ -544,7 +544,7 @@ CHOICE = "algorithms/test_rules.py::test_"
 BOUND, BOUNDED = "own/row_bound.py", "own/test_row_bound.py::test_"
 WINDOW, WINDOWED = "own/window.py", "own/test_window.py::test_"
 MOVED = WINDOWED + "a_replaced_row_moves_a_release_by_its_sensitivity_and_no_more"
-SAVED_WINDOW = WINDOWED + "a_saved_model_predicts_the_same_states_six_labels_and_cannot_be_edited"
+SAVED_WINDOW = WINDOWED + "a_saved_model_predicts_the_same_states_its_labels_and_cannot_be_edited"
 PERSONS, OF_PERSONS = "problems/persons.py", "own/test_persons.py::test_"
 POLICY = [
     Mutant(PERSONS, "weights[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))",
@@ -568,11 +568,13 @@ POLICY = [
            OF_PERSONS + "a_budget_is_for_one_unit", "a fit of persons is charged as one of rows"),
     Mutant(WINDOW, "sensitivity=2 * math.sqrt(m) / n", "sensitivity=math.sqrt(m) / n", MOVED, "half of a mean's noise"),
     Mutant(WINDOW, "np.clip(y, self.low, self.high)", "y", MOVED, "a target beyond the window moves its mean further"),
-    Mutant(WINDOW, "super().__init__(integers, unit, RowSensitivity(wide, wide), within=float(most * n))",
-           "super().__init__(integers, unit, RowSensitivity(wide, wide))",
-           WINDOWED + "a_quartile_has_the_law_of_the_exponential_mechanism", "quartiles are drawn at a lesser ε"),
-    Mutant(WINDOW, "np.maximum(below - aim, aim - upto)", "np.abs(below - aim)",
-           WINDOWED + "a_quartile_has_the_law_of_the_exponential_mechanism", "ties count against a quantile"),
+    Mutant(WINDOW, "RowSensitivity(wide, wide), within=float(within))", "RowSensitivity(wide, wide))",
+           WINDOWED + "a_median_has_the_law_of_the_exponential_mechanism", "a median is drawn at a lesser ε"),
+    Mutant(WINDOW, "np.maximum(below - n, n - upto)", "np.abs(below - n)",
+           WINDOWED + "a_median_has_the_law_of_the_exponential_mechanism", "ties count against a median"),
+    Mutant(WINDOW, "within.astype(np.int64) - cost)", "within.astype(np.int64))",
+           WINDOWED + "a_window_has_the_law_of_the_exponential_mechanism_with_its_width_as_measure",
+           "a width costs nothing"),
     Mutant(WINDOW, "gaussian_epsilon(factor * mu * math.sqrt(1 - sum(SHARES.values())), delta)", "epsilon",
            SAVED_WINDOW, "the model gets all of ε beside what was spent"),
     Mutant("own/onnx.py", "score = made(\"Add\", made(\"MatMul\", x,", "score = made(\"Sub\", made(\"MatMul\", x,",

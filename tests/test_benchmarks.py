@@ -195,7 +195,7 @@ def test_the_page_of_fresh_numbers_is_that_of_its_scores():
     assert page == fresh_numbers.table(found, rows)
     assert set(rows) == set(fresh_numbers.TABLES)
     guide = (Path(__file__).parent.parent / "docs" / "guides" / "defaults.md").read_text(encoding="utf-8")
-    for words, method in (("*Found:* 8 %", "window"), ("default has 17 %", "today's default")):
+    for words, method in (("Found: 2 of 36", "window"), ("Before: 8 of 36", "public bounds")):
         worse, of = fresh_numbers.bad(found, rows, method)
         assert words in guide
-        assert f"{100 * worse / of:.0f} %" in words
+        assert f"{worse} of {of}" in words

@@ -104,7 +104,8 @@ def _checked(data: str, schema: str) -> int:
     "--row-bound",
     type=click.Choice(["auto", "private", "rule", "window", "none"]),
     default="auto",
-    help="How the bound on a row's length is found, as of the estimators: released (auto does), or by a public rule. "
+    help="How the bound on a row's length is found, as of the estimators: released (auto does; for numbers beside a "
+    "window around the target), or by a public rule. "
     "With none, rows may be as long as the columns allow, which costs about 6 points of accuracy at ε = 1.",
 )
 @JOBS

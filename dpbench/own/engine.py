@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import traceback
 from dataclasses import dataclass, field
@@ -38,7 +39,7 @@ class Fitted:
         plan: what was carried out.
         W: (models, d), one a row; of a loss of several outputs (outputs, d), see `calibration` for their length.
         bound: on the length of the rows, where it was found; None elsewhere.
-        window: around the target and the middles of the columns; None where it was not asked for.
+        window: around the target and the middles of the columns; None where there is none.
         releases: as planned, or as said while it ran; of methods without a guarantee too.
         epsilon, checked_by: what they compose to by the second accountant.
         ledger: one row per model and kind of release, the noise that was drawn with it.
@@ -110,6 +111,11 @@ def execute(
             X, y, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic
         )
         bound, ledgers = window.bound, [{"model": "all", **line} for line in lines]
+        if plan.bound.alone:
+            nothing = {"objective": math.nan, "seconds": 0.0, "status": "done", "columns": {}}
+            return Fitted(plan, np.zeros((1, spec.d)), bound, window, plan.releases, plan.epsilon, "basic composition",
+                          ledgers, msgspec.structs.asdict(plan.settings),
+                          [{**nothing, "epsilon_realised": plan.epsilon}])  # fmt: skip
         X, y = window.rows(X, unit, spec.lengths.numbers), window.residuals(X, y)
     elif plan.bound is not None:
         found = row_bounds.release(

@@ -49,7 +49,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         schema: somebody's (`written`), or made of bounds and categories. positional: X is an array; features: the names
             of its columns, if they had any. intercept: whether rows have a column of ones in front.
         labels: of the classes, with their types; None of a number. classes_read: they were read off y.
-        bound: on the length of rows, where one was found. window: around the target, where it was asked for.
+        bound: on the length of rows, where one was found. window: around the target, where there is one.
         W: (scores, d), a score a row. intervals: of its weights, where they were asked for.
     """
 
@@ -92,8 +92,6 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError(f"its weights are not {outputs} × {self.spec.d}, as its classes and columns ask for")
         if not all(math.isfinite(weight) for row in self.W for weight in row):
             raise ValueError("a weight is not finite")
-        if (self.window is None) != (self.spec.row_bound != "window"):
-            raise ValueError("its window is not what was asked for")
         if self.window is not None and (self.bound != self.window.bound or len(self.window.middles) != self.spec.d):
             raise ValueError("its window is not that of its columns and its row bound")
         if (self.intervals is None) == bool(self.spec.settings.get("intervals")):
@@ -337,7 +335,7 @@ def _plan(model: Model, stated: Statement) -> FitPlan:
         raise DoesNotHold("it was fitted with a random_state, so it is no release")
     if (plan.problem.loss.outputs > 1) != (model.loss not in ("logistic", "squared")):
         raise DoesNotHold(f"its loss is {model.loss}, which its plan does not fit")
-    if (model.bound is None) != (plan.bound is None):
+    if (model.bound is None) != (plan.bound is None) or (model.window is not None) != plan.windowed:
         raise DoesNotHold("its row bound is not that of its plan")
     undeclared = {entry.label for entry in stated.composition} - plan.method.labels - {*windows.LABELS}
     if undeclared:

@@ -137,6 +137,11 @@ class FitPlan:
         return isinstance(self.method, ServedMethod)
 
     @property
+    def windowed(self) -> bool:
+        """Whether a window around the target is found."""
+        return isinstance(self.bound, windows.WindowSplit)
+
+    @property
     def arithmetic(self) -> str:
         """ "bytes" or "real", see `dpbench.fit`."""
         return "bytes" if self.exact else "real"
@@ -197,8 +202,15 @@ def plan(spec: Spec) -> FitPlan:
     whole = budget_of(method, spec.n, spec.epsilon, delta, spec.relation, accounting)
 
     how: Any = spec.row_bound
-    if how == "window" and (name != "boosted-ssp" or not spec.rule):
-        raise ParameterError('row_bound: "window" is for PrivateRegressor by boosted-ssp; leave it out')
+    window = name == "boosted-ssp" and spec.rule
+    window = window and windows.suits(spec.lengths, whole.epsilon, whole.delta, whole.relation)
+    if how == "window" and not window:
+        raise ParameterError(
+            'row_bound: "window" is for PrivateRegressor by boosted-ssp, with an intercept, at delta > 0 and ε <= 100; '
+            "leave it out"
+        )
+    intervals = bool(spec.settings.get("intervals"))  # whose coverage was counted with the private bound
+    how = "window" if how == "auto" and window and not (spec.unit or intervals) else how
 
     if spec.settings.get("intervals") and (name != "boosted-ssp" or not spec.rule or spec.l2 or spec.unit):
         raise ParameterError(
@@ -233,25 +245,27 @@ def plan(spec: Spec) -> FitPlan:
         how = None  # a method without noise has nothing to gain
     terms = (whole.epsilon, whole.delta, whole.relation, lambda *left: [(at(*left).releases, left[1])] * models)
     split: row_bounds.BoundSplit | windows.WindowSplit | None
-    if how == "window":
-        split = windows.split(spec.lengths, spec.n, *terms)
-    else:
-        split = row_bounds.choose_split(how, spec.lengths, *terms)
+    split = windows.split(spec.n, *terms) if how == "window" else row_bounds.choose_split(how, spec.lengths, *terms)
     left = (whole.epsilon, whole.delta) if split is None else (split.epsilon, split.delta)
     problem, settings, asked, each, one, exact, flaw = at(*left)
     # `dpbench.fit` may run a method without a guarantee, and says so; an estimator has no place for one.
     if flaw and spec.rule:
         raise UserError(f"settings: so set, {name} keeps no ε ({flaw}); dpbench.fit runs it, and says so")
-    epsilon = math.nan
-    if one and not flaw:
-        alone = spent(one, each.delta, whole.relation).epsilon
-        parts = [*(split.parts if split else []), *[(one, alone, each.delta)] * models]
-        epsilon = compose(parts, whole.epsilon, whole.delta, whole.relation) if len(parts) > 1 else alone
+    epsilon, alone = math.nan, False
+    if isinstance(split, windows.WindowSplit) and split.alone:
+        if intervals:
+            raise ParameterError("intervals: of so few rows the median alone is released; leave row_bound or them out")
+        one, alone = (), True
+        epsilon = compose(split.parts, *terms[:3])
+    elif one and not flaw:
+        own = spent(one, each.delta, whole.relation).epsilon
+        parts = [*(split.parts if split else []), *[(one, own, each.delta)] * models]
+        epsilon = compose(parts, *terms[:3]) if len(parts) > 1 else own
     stranger = algorithms.not_ours(name, msgspec.structs.asdict(settings))
     first = split.planned if split else ()
     return FitPlan(
         spec, name, method, problem, models, settings, asked, whole, each, split,
-        releases=first + one * models if one else (), epsilon=epsilon,
+        releases=first + one * models if one or alone else (), epsilon=epsilon,
         exact=exact, flaw=flaw,
         foreign=None if stranger is None else algorithms.resolve(stranger)[0].name,
     )  # fmt: skip

@@ -1,21 +1,28 @@
-"""A window around the target and the middle of the columns, released before boosted SSP: `row_bound="window"`.
+"""A window around the target and the middle of the columns, released before boosted SSP: the default for numbers.
 
 Bounds that are given too wide make noise large beside what a target really varies by, and rows long and alike. So the
 fit first releases, each for a share of its budget (rows z have numbers in [-1, 1], a group of indicators at most one 1;
 y in [-1, 1]; the neighbours replace one row, n is public):
 
-    q₁, q₃   quartiles of y on a fixed public grid, by the exponential mechanism; window [q₁ - 2.5w, q₃ + 2.5w],
-             w = q₃ - q₁, at least LEAST; t is y within it, brought to [-1, 1]
+    window   one of the public `windows()` [l, h], of probability ∝ (h - l)^-a e^{ε₀c/2}, c the number of rows with
+             l ≤ y ≤ h; t is y within it, brought to [-1, 1]
     m̃        mean of t, which moves by 2/n
     z̃        mean of z, which moves by 2√m/n: ‖z‖² ≤ m, the number of columns of numbers and of groups
-    U²       mean of min(‖a‖², m), a = z - z̃, which moves by m/n: see `row_bound`
+    q        mean of min(‖a‖², m), a = z - z̃, which moves by m/n: see `row_bound`; U² = q(1 + 1/m), as with few
+             columns a row of the usual length says most
 
 and then fits t - m̃ by rows a/U, those longer than U shortened. Each release takes what was released before for public
 (adaptive composition). A prediction is m̃ + <x, w> within [-1, 1], brought back to the window.
 
-Quartiles: probability ∝ e^{ε₀u(g)/2}, u(g) = -max(0, #{y < g} - pn, pn - #{y ≤ g}). A replaced row moves either count
-by one at most, and so u: the privacy loss lies in an interval of length ε₀ (McSherry and Talwar 2007; Dong, Durfee and
-Rogers 2020; for quantiles Smith 2011). For the bytes, 4u is an integer, and the choice is drawn exactly.
+The window is drawn by the exponential mechanism with a public base measure (McSherry and Talwar 2007): a replaced row
+moves a count by one at most, so the privacy loss lies in an interval of length ε₀, whatever the measure (Dong, Durfee
+and Rogers 2020). For the bytes, (2a/ε₀) ln(h - l) is rounded to an integer, which is public, and the choice is drawn
+exactly. A window half as wide is worth (2a ln 2)/ε₀ rows beyond it; a = 2√(nε₀/ROOM) lets their share fall as more can
+be learnt: as the best place to cut a heavy tail does.
+
+Where nε₀ < LEAST no window can be told from the others. There the median alone is released, at all of ε, and predicted
+for every row: u(g) = -max(0, #{y < g} - n/2, n/2 - #{y ≤ g}) on a fixed public grid, which moves by one at most too
+(Smith 2011).
 """
 
 from __future__ import annotations
@@ -23,12 +30,13 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
-from dpbench.errors import PrivacyError, UserError
+from dpbench.errors import PrivacyError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.row_bound import LABEL, SMALLER, Lengths, mechanisms_of, noisy_mean, shortened
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
@@ -38,20 +46,23 @@ from dpbench.privacy.check import guarantee
 from dpbench.privacy.exact.sums import RowSensitivity, Sum
 from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Relation
 
-QUARTILES, MEAN, MIDDLES = "quartiles", "target mean", "column means"
-LABELS = (QUARTILES, MEAN, MIDDLES, LABEL)
-CHOICES = math.sqrt(0.6)  # ε₀ of a quartile, in μ: both together about 30 % of μ²
-RANKS = 1000.0  # ε₀n at most: beyond, quartiles have no error left to lose
-ROOM = 66.0  # 8 ln(grid): the least nμ√0.6 at which a quartile is likely within a few ranks of the true one
-SHARES = {MEAN: 0.15, MIDDLES: 0.10, LABEL: 0.03}  # of the μ² that the quartiles leave; the model has the rest
-LEAST, REACH = 1 / 256, 2.5  # the least w; how many w the window reaches beyond the quartiles
-SETTINGS = {"clip": 0.3, "safety": 0.01}  # of boosted SSP within a window
+WINDOW, MEDIAN, MEAN, MIDDLES = "window", "median", "target mean", "column means"
+LABELS = (WINDOW, MEDIAN, MEAN, MIDDLES, LABEL)
+CHOICE = math.sqrt(1.2)  # ε₀, in μ: 30 % of μ²
+LEAST, ROOM, MOST = 46.7, 93.3, 5.0  # nε₀ from which on a window is found, and from which on a grows; the largest ε₀
+WIDTH = 2.0  # a there
+SHARES = {MEAN: 0.15, MIDDLES: 0.10, LABEL: 0.03}  # of the μ² that the window leaves; the model has the rest
+SETTINGS = {"clip": 0.2, "safety": 0.01}  # of boosted SSP within a window
+LARGEST_EPSILON = 100.0
 BITS = 16  # of t and z
 SPREAD = 0.5  # of a column's mean, before it is released
 
 
 class WindowSplit(NamedTuple):
-    """ε₀ of a quartile, the noise multipliers of the Gaussian releases, and (ε, δ) of the model."""
+    """ε₀ of the choice, the noise multipliers of the Gaussian releases, and (ε, δ) of the model.
+
+    mean, middles, length: infinite where the median is all that is released.
+    """
 
     choice: float
     mean: float
@@ -61,15 +72,23 @@ class WindowSplit(NamedTuple):
     delta: float
 
     @property
-    def release(self) -> Gaussian:
-        """That of the bound on the rows."""
-        return Gaussian(self.length)
+    def alone(self) -> bool:
+        """Whether the median is all that is released."""
+        return math.isinf(self.mean)
+
+    @property
+    def release(self) -> Gaussian | BoundedRange:
+        """That of the bound on the rows; of the median where there is none."""
+        return BoundedRange(self.choice) if self.alone else Gaussian(self.length)
 
     @property
     def planned(self) -> Composition:
         """What is released before the model."""
+        choice = CountedRelease(BoundedRange(self.choice), 1, MEDIAN if self.alone else WINDOW)
+        if self.alone:
+            return (choice,)
         return (
-            CountedRelease(BoundedRange(self.choice), 2, QUARTILES),
+            choice,
             CountedRelease(Gaussian(self.mean), 1, MEAN),
             CountedRelease(Gaussian(self.middles), 1, MIDDLES),
             CountedRelease(self.release, 1, LABEL),
@@ -78,11 +97,14 @@ class WindowSplit(NamedTuple):
     @property
     def parts(self) -> list[tuple[Composition, float, float]]:
         """As `privacy.check.compose` takes it."""
-        return [(self.planned, math.inf, 0.0)]
+        return [(self.planned, self.choice if self.alone else math.inf, 0.0)]
 
 
 class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was released: ends of the window and the mean in it, of y in [-1, 1]; z̃ of the columns, the bound U."""
+    """What was released: ends of the window and the mean in it, of y in [-1, 1]; z̃ of the columns, the bound U.
+
+    Of a median alone: both ends are it.
+    """
 
     low: float
     high: float
@@ -92,7 +114,7 @@ class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         numbers = (self.low, self.high, self.mean, *self.middles)
-        if not (all(-1 <= one <= 1 for one in numbers) and self.low < self.high and 0 < self.bound < math.inf):
+        if not (all(-1 <= one <= 1 for one in numbers) and self.low <= self.high and 0 < self.bound < math.inf):
             raise ValueError("its window is none that can be found")
 
     def rows(self, X: np.ndarray, unit: float, numbers: np.ndarray) -> np.ndarray:
@@ -131,38 +153,29 @@ class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.high - self.low) / 2
 
 
-class Ranks(Sum):
-    """Scores (1, p) over n rows, each of which a neighbour moves by `most` integers; they are a choice's alone."""
+def suits(lengths: Lengths, epsilon: float, delta: float, relation: Relation) -> bool:
+    """Whether there can be a window: with an intercept and columns, at δ > 0, when one row is replaced.
 
-    def __init__(self, integers: np.ndarray, unit: float, most: int, n: int) -> None:
-        wide = integers.size * most**2
-        super().__init__(integers, unit, RowSensitivity(wide, wide), within=float(most * n))
-        self.most = most
-
-    def each(self, relation: Relation) -> Any:
-        """See `Sum.each`."""
-        return self.most
+    Nor at an ε that protects nobody: the second accountant's grid of a choice beside so little noise fills the memory.
+    """
+    columns = lengths.most + lengths.others
+    return bool(
+        epsilon <= LARGEST_EPSILON and delta > 0 and relation is Relation.REPLACE_ONE and lengths.intercept and columns
+    )
 
 
 def split(
-    lengths: Lengths,
     n: int,
     epsilon: float,
     delta: float,
     relation: Relation,
     planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
 ) -> WindowSplit:
-    """The split of (ε, δ), from public numbers; UserError where there is no room. planned: see `first_within`."""
-    if not (delta > 0 and relation is Relation.REPLACE_ONE and lengths.intercept and lengths.most):
-        raise UserError(
-            'row_bound: "window" is for numbers with an intercept and columns of numbers, at delta > 0, when one row '
-            "is replaced; leave it out"
-        )
-    whole = gaussian_mu(epsilon, delta)
-    if n * whole * CHOICES < ROOM:
-        raise UserError(f'row_bound: {n} rows at ε = {epsilon:g} have no room for a "window"; leave it out')
-    choice = min(whole * CHOICES, RANKS / n)
-    mu = 1 / Tight().noise_scale(((Gaussian(1.0), 1),), ((BoundedRange(choice), 2),), epsilon, delta)
+    """The split of (ε, δ), from public numbers. planned: see `first_within`."""
+    choice = min(gaussian_mu(epsilon, delta) * CHOICE, MOST)
+    if n * choice < LEAST:
+        return WindowSplit(epsilon, math.inf, math.inf, math.inf, epsilon, delta)
+    mu = 1 / Tight().noise_scale(((Gaussian(1.0), 1),), ((BoundedRange(choice), 1),), epsilon, delta)
 
     def way(factor: float) -> WindowSplit:
         at = {label: 1 / (factor * mu * math.sqrt(share)) for label, share in SHARES.items()}
@@ -172,19 +185,38 @@ def split(
     return row_bounds.first_within(map(way, SMALLER), epsilon, delta, relation, planned)
 
 
-def grid() -> np.ndarray:
+@cache
+def windows() -> np.ndarray:
+    """(p, 2) public windows in [-1, 1]: all of it, 1/2 to 1/32 of it anywhere by halves, to 2⁻¹⁴ at either end."""
+    places = [(-1.0, 1.0)]
+    for j in range(1, 15):
+        w = 2.0 ** (1 - j)
+        starts = range(2 ** (j + 1) - 1) if j <= 5 else (0, 1, 2 ** (j + 1) - 3, 2 ** (j + 1) - 2)
+        places += [(i * w / 2 - 1, i * w / 2 - 1 + w) for i in starts]
+    return np.array(places)
+
+
+def points() -> np.ndarray:
     """(p,) public points in [-1, 1]: 4,097 equal steps, and towards both ends geometric ones, to 10⁻⁴ of the whole."""
     near = 2 * np.exp(-np.arange(512) * math.log(1e4) / 512)
     return np.unique(np.concatenate([np.linspace(-1, 1, 4097), -1 + near, 1 - near]))
 
 
-def ranks(y: np.ndarray, points: np.ndarray, quarter: int) -> np.ndarray:
-    """(1, p) integers 4u(g), p = `quarter`/4: how far a point is from that quantile, times -4."""
-    ordered = np.sort(y)
-    below = 4 * np.searchsorted(ordered, points, "left")
-    upto = 4 * np.searchsorted(ordered, points, "right")
-    aim = quarter * len(y)
-    return -np.maximum(0, np.maximum(below - aim, aim - upto))[None].astype(np.int64)
+def counts(y: np.ndarray, choice: float) -> np.ndarray:
+    """(1, p) integers: the rows within each of the `windows()`, less what its width costs, in rows."""
+    low, high = windows().T
+    ordered, a = np.sort(y), WIDTH * max(1.0, math.sqrt(len(y) * choice / ROOM))
+    within = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
+    cost = np.rint(2 * a / choice * np.log((high - low) / 2)).astype(np.int64)
+    return np.asarray(within.astype(np.int64) - cost)[None]
+
+
+def ranks(y: np.ndarray, points: np.ndarray) -> np.ndarray:
+    """(1, p) integers 2u(g): how far a point is from the median, times -2."""
+    ordered, n = np.sort(y), len(y)
+    below = 2 * np.searchsorted(ordered, points, "left")
+    upto = 2 * np.searchsorted(ordered, points, "right")
+    return -np.maximum(0, np.maximum(below - n, n - upto))[None].astype(np.int64)
 
 
 def release(
@@ -205,41 +237,57 @@ def release(
     exact = arithmetic == "bytes" or (arithmetic is None and seed is None)
     key = secrets.token_hex(32) if seed is None else f"window/{budget}/{seed}"
     mechanisms = mechanisms_of(exact, seed)([key], budget)
-    for entry in way.planned[:-1]:
+    for entry in way.planned[:1] if way.alone else way.planned[:-1]:
         mechanisms.plan(entry.label, entry.release, entry.count)
-    n, m, points = len(X), lengths.most + lengths.others, grid()
+    n, m = len(X), lengths.most + lengths.others
     y = np.clip(np.where(np.isfinite(y), y, 0.0), -1.0, 1.0)
 
-    ends = []
-    for quarter in (1, 3):
-        scores = Ranks(ranks(y, points, quarter), 0.25, 4, n)
+    def chosen(integers: np.ndarray, most: int, label: str) -> int:
+        scores = Scores(integers, most, 2 * n)
         values: Any = scores if exact else scores.integers * scores.unit
-        chosen = mechanisms.exponential(values, sensitivity=1.0, epsilon=way.choice, label=QUARTILES)
-        ends.append(float(points[int(chosen[0])]))
-    low, high = sorted(ends)
-    w = max(high - low, LEAST)
-    window = Window(max(-1.0, low - REACH * w), min(1.0, high + REACH * w), 0.0, (0.0,) * X.shape[1], 1.0)
+        return int(mechanisms.exponential(values, sensitivity=1.0, epsilon=way.choice, label=label)[0])
 
-    t = np.rint(window.within(y) * 2**BITS).astype(np.int64)
-    noisy = _noisy(mechanisms, t[:, None], 1, n, way.mean, MEAN, exact)
-    mean = float(np.clip(noisy[0, 0], -1, 1))
-    Z = np.trunc(np.clip(unit * X.astype(float), -1, 1) * 2**BITS).astype(np.int64)
-    Z[:, 0] = 0
-    Z[(Z * Z).sum(axis=1) > m << 2 * BITS] = 0  # there is none: the bound is that of the encoding
-    noisy = _noisy(mechanisms, Z, m, n, way.middles, MIDDLES, exact)[0]
+    if way.alone:
+        middle = float(points()[chosen(ranks(y, points()), 2, MEDIAN)])
+        window = Window(middle, middle, 0.0, (0.0,) * X.shape[1], 1.0)
+    else:
+        low, high = windows()[chosen(counts(y, way.choice), 1, WINDOW)]
+        window = Window(float(low), float(high), 0.0, (0.0,) * X.shape[1], 1.0)
+        t = np.rint(window.within(y) * 2**BITS).astype(np.int64)
+        noisy = _noisy(mechanisms, t[:, None], 1, n, way.mean, MEAN, exact)
+        mean = float(np.clip(noisy[0, 0], -1, 1))
+        Z = np.trunc(np.clip(unit * X.astype(float), -1, 1) * 2**BITS).astype(np.int64)
+        Z[:, 0] = 0
+        Z[(Z * Z).sum(axis=1) > m << 2 * BITS] = 0  # there is none: the bound is that of the encoding
+        noisy = _noisy(mechanisms, Z, m, n, way.middles, MIDDLES, exact)[0]
+        # Weighed against 0 by how much of it is noise, as of two normal laws.
+        std = 2 * math.sqrt(m) / n * way.middles
+        middles = np.clip(noisy / (1 + (std / SPREAD) ** 2), -1, 1)
+        middles[0] = 0.0
+        window = msgspec.structs.replace(window, mean=mean, middles=tuple(middles.tolist()))
     if error := guarantee(mechanisms.ledger, 0, budget, LABELS[:-1]).error:
         raise PrivacyError(f"window: {error}")
-    # Weighed against 0 by how much of it is noise, as of two normal laws.
-    std = 2 * math.sqrt(m) / n * way.middles
-    middles = np.clip(noisy / (1 + (std / SPREAD) ** 2), -1, 1)
-    middles[0] = 0.0
-    window = msgspec.structs.replace(window, mean=mean, middles=tuple(middles.tolist()))
+    if not isinstance(way.release, Gaussian):
+        return window, mechanisms.ledger.summary()
 
     A = window.centred(X, unit, lengths.numbers)
     seen, std, ledger = noisy_mean(A, m, way.release, budget, seed, arithmetic)
     every = Lengths(np.ones(X.shape[1], bool), m, 0, 0)
-    bound = row_bounds.bound_of(seen, std, every)
+    bound = min(row_bounds.bound_of(seen, std, every) * math.sqrt(1 + 1 / m), math.sqrt(m))
     return msgspec.structs.replace(window, bound=bound), [*mechanisms.ledger.summary(), *ledger]
+
+
+class Scores(Sum):
+    """Scores (1, p), integers/`most` within ± `within`, each of which a neighbour moves by one: a choice's alone."""
+
+    def __init__(self, integers: np.ndarray, most: int, within: int) -> None:
+        wide = integers.size * most**2
+        super().__init__(integers, 1 / most, RowSensitivity(wide, wide), within=float(within))
+        self.most = most
+
+    def each(self, relation: Relation) -> Any:
+        """See `Sum.each`."""
+        return self.most
 
 
 def _noisy(mechanisms: Any, rows: np.ndarray, m: int, n: int, z: float, label: str, exact: bool) -> np.ndarray:

@@ -26,11 +26,15 @@ CENTRE = (-0.7, 0.3)  # its mean: amounts, counts and ages lie low in the range 
 COMMON = (0.1, 0.95)  # share of the variance of the columns that the factors explain
 SKEWED = 0.5  # share of the columns with a long upper tail
 AUC = (0.55, 0.99)  # of the best linear score, where nobody guesses it
-R2 = (0.02, 0.95)
+R2 = (0.003, 0.97)
 RAREST = 0.01  # share of a class that nobody guesses
 GUESSED = 0.05  # how far a guessed AUC or R² may be off, and a guessed share by a quarter either way
 LEADING = 3  # or as many as there are classes: principal components that a part of what is to be predicted lies along
-TARGET_CENTRE, TARGET_SPREAD = (-0.6, 0.2), (0.12, 0.45)  # of a number to predict
+# Beside a number to predict bounds are given as somebody gives them who knows an order of size alone: widths by the
+# logarithm, of the target and of a column, and most centres near the lower bound, in units of the width.
+TARGET_WIDTH, COLUMN_WIDTH = (0.004, 0.45), (0.01, 0.6)
+NEAR, ABOVE, HIGHEST, ELSEWHERE = 0.75, (0.4, 7.0), 0.6, (-0.5, 0.4)
+HEAVY, TAIL = 0.6, (0.3, 1.8)  # share of targets whose noise is lognormal, and σ of its logarithm
 TEST = 2000  # rows that a world is scored on
 FEWEST = 50  # rows of a file that worlds are drawn from
 
@@ -67,11 +71,11 @@ def simulated(
     """
     # Two streams: a world of more rows has the same law, so that a needed n compares like with like.
     law, cells = rng.spawn(2)  # one law for worlds of any number of rows
-    table = cells_of(schema, rows + test, law, cells)
+    table = cells_of(schema, rows + test, law, cells, guessed=schema.target.classes is None)
     encoding = encoding_of(schema, intercept=True)
     X = encoding.rows(table)
     if schema.target.classes is None:
-        y, best = _numbers(X, law, cells, _drawn(signal, R2, 0.01, law))
+        y, best = _numbers(X, law, cells, _drawn(signal, R2, 0.003, law, ends=True))
     else:
         split = _shares(tuple(map(word, schema.target.classes)), shares, law)
         y, best = _classes(X, law, cells, _drawn(signal, AUC, 0.52, law), split)
@@ -79,10 +83,13 @@ def simulated(
     return World(fitted, y[test:], X[:test], y[:test], best[:test])
 
 
-def _drawn(guess: float | None, law: tuple[float, float], least: float, rng: Generator) -> float:
-    """An AUC or R²: near the guess, or by its law."""
+def _drawn(guess: float | None, law: tuple[float, float], least: float, rng: Generator, *, ends: bool = False) -> float:
+    """An AUC or R²: near the guess, or by its law; ends: rather near one of the law's ends, by the arcsine law."""
     low, high = law if guess is None else (guess - GUESSED, guess + GUESSED)
-    return float(np.clip(rng.uniform(low, high), least, 0.995))
+    part = rng.uniform()
+    # Counts and costs have next to no R², sizes that follow from sizes nearly all: few tables lie between.
+    part = np.sin(np.pi * part / 2) ** 2 if ends and guess is None else part
+    return float(np.clip(low + (high - low) * part, least, 0.995))
 
 
 class Like(NamedTuple):
@@ -124,16 +131,29 @@ def rows_of(schema: Schema, frame: pd.DataFrame, name: str) -> Like:
 # Columns
 
 
-def cells_of(schema: Schema, rows: int, law: Generator, rng: Generator) -> pd.DataFrame:
-    """Cells, as text or numbers, of all columns that are used; law: draws what they have in common, rng: the rows."""
+def cells_of(schema: Schema, rows: int, law: Generator, rng: Generator, *, guessed: bool = False) -> pd.DataFrame:
+    """Cells, as text or numbers, of all columns that are used; law: draws what they have in common, rng: the rows.
+
+    guessed: whether bounds may be far too wide (`COLUMN_WIDTH`).
+    """
     factors = rng.standard_normal((rows, FACTORS))
     sizes = law.uniform(0.3, 1.0) ** np.arange(FACTORS)
     usual = law.uniform(*COMMON)
     used = {name: column for name, column in schema.columns.items() if not column.drop}
-    return pd.DataFrame({name: _cells(column, factors, sizes, usual, law, rng) for name, column in used.items()})
+    return pd.DataFrame(
+        {name: _cells(column, factors, sizes, usual, law, rng, guessed) for name, column in used.items()}
+    )
 
 
-def _cells(column: Column, factors: np.ndarray, sizes: np.ndarray, usual: float, law: Generator, rng: Generator) -> Any:
+def _cells(
+    column: Column,
+    factors: np.ndarray,
+    sizes: np.ndarray,
+    usual: float,
+    law: Generator,
+    rng: Generator,
+    guessed: bool,
+) -> Any:
     """The cells of a column; usual: the share of a column's variance that the factors explain, sizes: each factor's."""
     rows = len(factors)
     common = law.beta(4 * usual, 4 * (1 - usual))
@@ -145,7 +165,13 @@ def _cells(column: Column, factors: np.ndarray, sizes: np.ndarray, usual: float,
         return factors @ loads + np.sqrt(1 - common) * rng.standard_normal(rows)
 
     if column.bounds is not None:
-        cells: Any = _from_unit(_spread(latent(), law, CENTRE, SPREAD), column.bounds)
+        z = latent()
+        if guessed:
+            width = _by_logarithm(COLUMN_WIDTH, law)
+            z = _centre(width, law) + width * (_skewed(z, law, 1.0) if law.random() < SKEWED else z)
+        else:
+            z = _spread(z, law, CENTRE, SPREAD)
+        cells: Any = _from_unit(z, column.bounds)
     elif column.date is not None:
         low, high = column.years or (2000, 2020)
         days = (np.clip(_spread(latent(), law, (-0.3, 0.7), SPREAD), -1, 1) + 1) / 2 * (high - low + 1) * 365.24
@@ -174,9 +200,25 @@ def _spread(z: np.ndarray, law: Generator, centre: tuple[float, float], spread: 
     """`z`, of mean 0 and variance 1, at a drawn place and width; half of the time with a long upper tail."""
     width = law.uniform(*spread)
     if law.random() < SKEWED:
-        heavy = np.exp(law.uniform(0.3, 1.0) * z)
-        z = (heavy - heavy.mean()) / heavy.std()
+        z = _skewed(z, law, 1.0)
     return law.uniform(*centre) + width * z
+
+
+def _skewed(z: np.ndarray, law: Generator, most: float) -> np.ndarray:
+    """A normal `z` as a lognormal of mean 0 and variance 1; most: of the σ that is drawn."""
+    heavy = np.exp(law.uniform(TAIL[0], most) * z)
+    return np.asarray((heavy - heavy.mean()) / heavy.std())
+
+
+def _by_logarithm(law: tuple[float, float], rng: Generator) -> float:
+    return float(np.exp(rng.uniform(*np.log(law))))
+
+
+def _centre(width: float, law: Generator) -> float:
+    """Of a column or target of that width: most are near the lower bound."""
+    if law.random() < NEAR:
+        return min(-1 + width * _by_logarithm(ABOVE, law), HIGHEST)
+    return float(law.uniform(*ELSEWHERE))
 
 
 def _from_unit(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
@@ -223,9 +265,12 @@ def _along_columns(X: np.ndarray, law: Generator, outputs: int) -> np.ndarray:
 def _numbers(X: np.ndarray, law: Generator, rng: Generator, r2: float) -> tuple[np.ndarray, np.ndarray]:
     """(y in [-1, 1], the best prediction)."""
     told = np.sqrt(r2) * _score(X, law, 1)[:, 0]
-    width, centre = np.exp(law.uniform(*np.log(TARGET_SPREAD))), law.uniform(*TARGET_CENTRE)
-    # Six degrees of freedom, over their standard deviation: tails as residuals of tables have them.
-    noise = rng.standard_t(6, len(X)) / np.sqrt(1.5)
+    width = _by_logarithm(TARGET_WIDTH, law)
+    centre = _centre(width, law)
+    if law.random() < HEAVY:
+        noise = _skewed(rng.standard_normal(len(X)), law, TAIL[1])
+    else:  # six degrees of freedom, over their standard deviation: tails as residuals of tables have them
+        noise = rng.standard_t(6, len(X)) / np.sqrt(1.5)
     y = centre + width * (told + np.sqrt(1 - r2) * noise)
     return np.clip(y, -1, 1), np.clip(centre + width * told, -1, 1)
 

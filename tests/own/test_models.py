@@ -244,8 +244,14 @@ def test_a_regression_in_the_units_of_its_target(line):
     assert model.score(X, y) > 0.9
     assert model.algorithm_ == "boosted-ssp"
     inside = np.abs(X).max(axis=1) < 4
-    slopes = by_coefficients(model, X, -4, 4)
-    np.testing.assert_allclose(slopes[inside], model.predict(X)[inside], rtol=1e-6)
+    window = model.model_.window
+    length = np.linalg.norm(X / 4 - np.array(window.middles[1:]), axis=1)
+    linear, predicted = X @ model.coef_ + model.intercept_, model.predict(X)
+    kept = inside & (length < window.bound) & (linear > 400 * window.low) & (linear < 400 * window.high)
+    assert 0.3 < kept.mean() < 1
+    np.testing.assert_allclose(linear[kept], predicted[kept], rtol=1e-6)
+    private = PrivateRegressor(10.0, bounds=(-4, 4), target_bounds=(-400, 400), row_bound="private").fit(X, y)
+    np.testing.assert_allclose(by_coefficients(private, X, -4, 4)[inside], private.predict(X)[inside], rtol=1e-6)
     assert 0.9 * 10 < model.epsilon_ <= 10 * (1 + 1e-6)
     assert "target_bounds" in model.guarantee_
     narrow = PrivateRegressor(10.0, bounds=(-4, 4), target_bounds=(-1, 1)).fit(X, y)

@@ -333,7 +333,8 @@ def test_few_rows_have_a_model_at_any_epsilon(epsilon):
         PrivateRegressor(target_bounds=(0, 1), **given),
     ):
         assert model.fit(X, y).epsilon_ <= epsilon * (1 + 1e-6)
-        assert told(model) == 1
+        alone = [entry.label for entry in model.releases_] == ["median"]  # few rows at a small ε
+        assert told(model) == (0 if alone else 1)
 
 
 def test_the_plan_and_the_card_list_the_release():

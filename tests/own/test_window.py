@@ -21,7 +21,8 @@ from dpbench.privacy.mechanisms import Mechanisms
 BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "tight")
 LENGTHS = row_bounds.Lengths(np.array([False, True, True, True]), 3, 0, 1)
 UNIT, N = 2.0, 2000
-WAY = windows.split(LENGTHS, N, 1.0, 1e-6, Relation.REPLACE_ONE, lambda *left: [])
+NARROW = int(np.flatnonzero((windows.windows() == (-0.0625, 0.0)).all(axis=1))[0])
+WAY = windows.split(N, 1.0, 1e-6, Relation.REPLACE_ONE, lambda *left: [])
 
 
 def rows(z, y):
@@ -40,7 +41,7 @@ def seen(monkeypatch, kind, data):
         def exponential(self, values, *, sensitivity, epsilon, label):
             super().exponential(values, sensitivity=sensitivity, epsilon=epsilon, label=label)
             found.append((label, number(values), sensitivity))
-            return np.array([2500 if len(found) == 1 else 2600])  # narrow, so that both canaries are beyond
+            return np.array([NARROW])  # so that both canaries are beyond
 
         def gaussian(self, value, *, sensitivity, noise_multiplier, label):
             noisy = super().gaussian(value, sensitivity=sensitivity, noise_multiplier=noise_multiplier, label=label)
@@ -60,7 +61,7 @@ def number(value):
 
 # A pair of rows (z, y) for each release that moves it as far as its sensitivity says.
 CANARIES = {
-    windows.QUARTILES: (((0.1, 0.1, 0.1), -1.0), ((0.1, 0.1, 0.1), 1.0)),
+    windows.WINDOW: (((0.1, 0.1, 0.1), -1.0), ((0.1, 0.1, 0.1), 1.0)),
     windows.MEAN: (((0.1, 0.1, 0.1), -1.0), ((0.1, 0.1, 0.1), 1.0)),
     windows.MIDDLES: (((-1, -1, -1), 0.0), ((1, 1, 1), 0.0)),
     windows.LABEL: (((0, 0, 0), 0.0), ((-1, 1, -1), 0.0)),
@@ -71,37 +72,60 @@ CANARIES = {
 @pytest.mark.parametrize("label", CANARIES)
 def test_a_replaced_row_moves_a_release_by_its_sensitivity_and_no_more(monkeypatch, kind, label):
     one, other = (seen(monkeypatch, kind, rows(*row)) for row in CANARIES[label])
-    assert [entry[0] for entry in one] == [windows.QUARTILES] * 2 + [windows.MEAN, windows.MIDDLES, windows.LABEL]
+    assert [entry[0] for entry in one] == [windows.WINDOW, windows.MEAN, windows.MIDDLES, windows.LABEL]
     for (name, here, sensitivity), (_, there, _) in zip(one, other, strict=True):
-        apart = np.abs(here - there).max() if name == windows.QUARTILES else np.linalg.norm(here - there)
+        apart = np.abs(here - there).max() if name == windows.WINDOW else np.linalg.norm(here - there)
         assert apart <= sensitivity * (1 + 1e-9)
         if name == label:
             assert apart > 0.99 * sensitivity
 
 
-def test_any_replaced_row_moves_a_rank_by_one_at_most_ties_too():
+def test_any_replaced_row_moves_a_count_and_a_rank_by_one_at_most_ties_too():
     drawn, points = np.random.default_rng(0), np.linspace(-1, 1, 9)
     moved = []
     for _ in range(300):
         y = drawn.choice(points, 7)
         other = np.concatenate([y[1:], drawn.choice(points, 1)])
-        moved.append(np.abs(windows.ranks(y, points, 1) - windows.ranks(other, points, 1)).max())
-    assert max(moved) == 4  # of 4u
+        pair = [(windows.counts(each, 2.0), windows.ranks(each, points)) for each in (y, other)]
+        moved.append([np.abs(one - two).max() for one, two in zip(*pair, strict=True)])
+    assert np.max(moved, axis=0).tolist() == [1, 2]  # of 2u
 
 
 @pytest.mark.parametrize("y", [[-1, -0.5, 0.1, 0.5, 0.9], [0, 0, 0, 0.4, 1], [0.3] * 5, [1] * 5])
-def test_a_quartile_has_the_law_of_the_exponential_mechanism(y):
+def test_a_median_has_the_law_of_the_exponential_mechanism(y):
     points, epsilon, draws = np.linspace(-1, 1, 7), 2.0, 1500
-    T = windows.ranks(np.array(y, float), points, 1)
-    u = [-max(0, sum(one < g for one in y) - 1.25, 1.25 - sum(one <= g for one in y)) for g in points]
+    u = [-max(0, sum(one < g for one in y) - 2.5, 2.5 - sum(one <= g for one in y)) for g in points]
     law = np.exp(epsilon * np.array(u) / 2)
-    law /= law.sum()
-    counts = np.zeros(7)
+    follows(windows.Scores(windows.ranks(np.array(y, float), points), 2, 10), law / law.sum(), epsilon, draws)
+
+
+def test_a_window_has_the_law_of_the_exponential_mechanism_with_its_width_as_measure():
+    y, choice = np.repeat([-0.9, -0.8, 0.1, 0.9], [20, 20, 10, 1]), 1.0
+    places = windows.windows()
+    widths = places[:, 1] - places[:, 0]
+    held = [sum((low <= y) & (y <= high)) for low, high in places]
+    law = widths**-windows.WIDTH * np.exp(choice * (np.array(held) - 51.0) / 2)
+    follows(windows.Scores(windows.counts(y, choice), 1, 102), law / law.sum(), choice, 1500, near=0.25)
+
+
+def follows(scores, law, epsilon, draws, near=0.0):
+    """near: how far a probability may be off by rounding of the measure to rows, e^{ε/4} at most."""
+    counts = np.zeros(len(law))
     for seed in range(draws):
         mechanisms = SeededMechanisms([f"{seed}"], BUDGET)
-        scores = windows.Ranks(T, 0.25, 4, 5)
         counts[mechanisms.exponential(scores, sensitivity=1.0, epsilon=epsilon, label="q")] += 1
-    assert np.all(np.abs(counts / draws - law) <= 4.5 * np.sqrt(law * (1 - law) / draws) + 1e-9)
+    off = 4.5 * np.sqrt(law * (1 - law) / draws) + (math.exp(epsilon * near) - 1) * law
+    assert np.all(np.abs(counts / draws - law) <= off + 1 / draws)
+
+
+@pytest.mark.parametrize("half", [1.0, 0.01, 1e-4])
+def test_a_window_follows_the_target_to_either_end_of_its_bounds(half):
+    for end in (-1, 1):
+        y = end * (1 - half * np.random.default_rng(2).uniform(0, 1, 5000))
+        score = windows.counts(y, 0.3)[0]
+        low, high = windows.windows()[score.argmax()]
+        assert ((low <= y) & (y <= high)).mean() > 0.9
+        assert high - low <= 4.1 * half
 
 
 @pytest.mark.parametrize("exact", [False, True])
@@ -129,7 +153,7 @@ def model(frame, top, **given):
     rows = frame.drop(columns="y")
     bounds = {f"a{i}": (0.0, 1.0) for i in range(3)}
     made = PrivateRegressor(1.0, bounds=bounds, categories={"kind": ["long", "short"]}, target_bounds=(0.0, top),
-                            row_bound="window", **given)  # fmt: skip
+                            **given)  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return made.fit(rows, frame["y"])
@@ -142,18 +166,17 @@ def test_a_target_far_narrower_than_its_bounds_is_fitted(arithmetic):
     scores = [one.score(frame.drop(columns="y"), frame["y"]) for one in found]
     assert min(scores) > 0.2
     assert abs(scores[0] - scores[1]) < 0.15
-    plain = PrivateRegressor(1.0, bounds=found[0].bounds, categories=found[0].categories, target_bounds=(0.0, 1000.0),
-                             random_state=1)  # fmt: skip
-    assert plain.fit(frame.drop(columns="y"), frame["y"]).score(frame.drop(columns="y"), frame["y"]) < 0.1
+    plain = model(frame, 1000.0, random_state=1, row_bound="private")
+    assert plain.score(frame.drop(columns="y"), frame["y"]) < 0.1
 
 
-def test_a_saved_model_predicts_the_same_states_six_labels_and_cannot_be_edited(tmp_path):
+def test_a_saved_model_predicts_the_same_states_its_labels_and_cannot_be_edited(tmp_path):
     frame, file = table(1.0), tmp_path / "m.json"
     found = model(frame, 400.0)
     rows = frame.drop(columns="y")
     assert found.arithmetic_ == "bytes"
     assert found.epsilon_ <= 1
-    assert {entry.label for entry in found.releases_} == {*windows.LABELS, "gram", "gradient"}
+    assert {entry.label for entry in found.releases_} == {*windows.LABELS, "gram", "gradient"} - {windows.MEDIAN}
     assert found.releases_ == found.plan_.releases
     found.save(file)
     loaded = dpbench.load_model(file)
@@ -187,17 +210,47 @@ def test_the_graph_clips_at_both_ends_as_the_model_does(tmp_path):
     assert np.allclose(session.run(["prediction"], feeds)[0], found.predict(rows), rtol=1e-9)
 
 
+@pytest.mark.parametrize("given", [{"random_state": 1}, {}])
+def test_few_rows_get_the_median_alone(given, tmp_path):
+    frame, file = table(1.0, n=100), tmp_path / "m.json"
+    rows = frame.drop(columns="y")
+    found = model(frame, 1000.0, **given)
+    assert [(entry.label, entry.count) for entry in found.releases_] == [(windows.MEDIAN, 1)]
+    assert 0.9 < found.epsilon_ <= 1
+    assert len(set(found.predict(rows))) == 1
+    assert abs(found.predict(rows)[0] - frame["y"].median()) < 2
+    assert not np.any(found.coef_)
+    if not given:
+        found.save(file)
+        assert np.array_equal(dpbench.load_model(file).predict(rows), found.predict(rows))
+
+
+def test_the_public_numbers_alone_decide_between_window_and_median():
+    for n, epsilon, alone in ((100, 1.0, True), (400, 1.0, False), (400, 0.3, True), (4000, 0.3, False)):
+        assert windows.split(n, epsilon, n**-2.0, Relation.REPLACE_ONE, lambda *left: []).alone is alone
+
+
 def test_where_there_is_no_window_one_line_says_so():
-    frame = table(1.0, n=60)
-    with pytest.raises(UserError, match="no room"):
-        model(frame, 100.0)
     with pytest.raises(UserError, match="intercept"):
-        model(table(1.0), 100.0, fit_intercept=False)
+        model(table(1.0), 100.0, fit_intercept=False, row_bound="window")
     with pytest.raises(UserError, match="boosted-ssp"):
-        model(table(1.0), 100.0, algorithm="dp-gd-average")
+        model(table(1.0), 100.0, algorithm="dp-gd-average", row_bound="window")
     X, y = table(1.0)[["a0"]].to_numpy(), np.arange(4000) % 2
     with pytest.raises(UserError, match="PrivateRegressor"):
         PrivateClassifier(bounds=(0, 1), classes=[0, 1], row_bound="window").fit(X, y)
+
+
+def test_a_text_is_no_number_and_is_in_no_message():
+    frame = table(1.0)
+    rows = frame.drop(columns="y")
+    made = PrivateRegressor(1.0, bounds={f"a{i}": (0.0, 1.0) for i in range(3)}, target_bounds=(0.0, 9.0),
+                            categories={"kind": ["long", "short"]}, random_state=0)  # fmt: skip
+    with pytest.raises(UserError) as raised:
+        made.fit(rows, np.array(["secret-cell"] * 4000))
+    assert "secret" not in str(raised.value)
+    assert "\n" not in str(raised.value)
+    # Of objects each cell is read by itself: one that is no number moves no model, and says so to nobody.
+    assert np.isfinite(made.fit(rows, np.array([1.0, "secret-cell"] * 2000, dtype=object)).predict(rows)).all()
 
 
 @pytest.mark.parametrize("target", [np.full(4000, 7.0), np.arange(4000) % 2, np.full(4000, 1e9), np.full(4000, np.nan)])
