@@ -242,7 +242,8 @@ def test_the_order_of_rows_and_the_names_of_persons_change_no_byte(kind):
     assert np.all(first.intercept_ == again.intercept_)
     # One row each, of ids in any order, is the fit without a unit.
     alone = fitted(kind, X, y, rng.permutation(len(y)))
-    plain = fitted(kind, X, y, None, unit=False, arithmetic="bytes", algorithm=alone.algorithm_)
+    how = {"arithmetic": "bytes", "algorithm": alone.algorithm_, "row_bound": "private"}  # of rows there is a window
+    plain = fitted(kind, X, y, None, unit=False, **how)
     assert alone.coef_.tolist() == plain.coef_.tolist()
     assert alone.row_bound_ == plain.row_bound_
 
