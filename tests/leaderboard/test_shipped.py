@@ -12,7 +12,7 @@ from dpbench.leaderboard import stored
 from dpbench.run import store
 
 ROOT = Path(__file__).parents[2]
-LIMIT = 5e6  # bytes that a wheel may carry of it
+LIMIT = 8e6  # bytes that a wheel may carry of it; `verify` compares every column of a row, so none is left out
 
 
 def test_the_boards_rows_are_laid_out_once_and_never_over_others(tmp_path, monkeypatch):
@@ -34,7 +34,7 @@ def test_the_boards_rows_are_laid_out_once_and_never_over_others(tmp_path, monke
     assert not list(mine.glob("**/*.tmp"))
 
 
-def test_a_wheel_carries_the_board_and_no_more_than_five_megabytes():
+def test_a_wheel_carries_the_board_and_no_more_than_eight_megabytes():
     carried = read_toml(ROOT / "pyproject.toml")["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     assert carried["results/full/leaderboard"] == "dpbench/leaderboard/shipped"
     files = [path for path in (ROOT / "results" / "full" / "leaderboard").rglob("*") if path.is_file()]
