@@ -28,7 +28,7 @@ from dpbench.own import model as models
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import execute, rows_of
 from dpbench.own.fit import REPRODUCIBLE
-from dpbench.own.inputs import persons_of
+from dpbench.own.inputs import one_for_each, persons_of
 from dpbench.own.model import Model
 from dpbench.own.spec import GROUPS, FitPlan, ParameterError, Spec, of_encoding, plan
 from dpbench.own.statement import Statement
@@ -136,8 +136,8 @@ class _Private(BaseEstimator):
         if self.budget is not None and not isinstance(self.budget, DataBudget):
             raise ParameterError(f"budget must be a dpbench.DataBudget or None, got {self.budget!r}")
         # A cell that cannot be read is no error yet: to raise before the charge would tell of it for nothing.
-        if self.unit and np.ndim(y) and len(y) != len(X):
-            raise ParameterError("y: give one label for each row of X")
+        if self.unit and y is not None:
+            one_for_each("y", "label", y, X)
         X, y, schema, of_rows, wrong = self._read(X, y)
         unit, persons = persons_of(X, groups, schema.unit, asked=self.unit)
         size = persons.count if persons else len(y)

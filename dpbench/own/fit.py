@@ -216,7 +216,7 @@ def fit(
             raise UserError("y: give the labels; with a schema they may be a column of X")
         X = X if shards.is_lazy(X) or hasattr(X, "tocsr") else np.asarray(X)
         if len(X.shape) != 2:
-            raise UserError(f"X: shape {X.shape} found; give rows × columns")
+            raise UserError(f"X: {len(X.shape)} dimensions found; give two, rows × columns")
         unit, persons = persons_of(X, groups, None, asked=groups is not None)
         if persons and (shards.is_lazy(X) or len(np.shape(y)) != 1 or len(y) != X.shape[0]):
             raise UserError("groups: they go with an array or a sparse matrix X, and a label for each of its rows")

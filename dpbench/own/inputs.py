@@ -107,9 +107,18 @@ def labels_beside(X: Any, y: Any, target: str) -> Any:
     if y is None and target not in X.columns:
         raise ParameterError(f"y: there is no column {target!r} in X; give y")
     y = X[target] if y is None else y
-    if len(y) != len(X):
-        raise ParameterError("y: give one label for each row of X")  # no numbers: with a unit they are not public
+    one_for_each("y", "label", y, X)
     return y
+
+
+def one_for_each(name: str, what: str, values: Any, X: Any) -> None:
+    """ParameterError where values are not (n,), n the rows of X; it tells no n, which with a unit is not public.
+
+    Each cell of a list is one value: to look for its shape would raise, and tell n, where a cell is a list itself.
+    """
+    shapes = [(len(one),) if isinstance(one, list | tuple) else np.shape(one) for one in (values, X)]
+    if shapes[0] != shapes[1][:1]:
+        raise ParameterError(f"{name}: give one {what} for each row of X")
 
 
 def persons_of(X: Any, groups: Any, unit: str | None, *, asked: bool) -> tuple[str, Persons | None]:
@@ -123,6 +132,8 @@ def persons_of(X: Any, groups: Any, unit: str | None, *, asked: bool) -> tuple[s
             raise ParameterError(f"groups: the schema has a unit, the column {unit!r}; leave groups out")
         if unit not in getattr(X, "columns", ()):
             raise ParameterError(f"X: there is no column {unit!r}, the schema's unit")
+        if np.ndim(X[unit]) != 1:
+            raise ParameterError(f"X: several columns are called {unit!r}, the schema's unit; keep one")
         return unit, Persons.of(ids(unit, X[unit]))
     if not asked:
         if groups is not None:
@@ -133,8 +144,7 @@ def persons_of(X: Any, groups: Any, unit: str | None, *, asked: bool) -> tuple[s
             "groups: unit=True needs the id of each row's person, fit(X, y, groups=ids); scikit-learn's searches and "
             "cross_val_score pass on none, but a schema's unit is a column of X and goes with the rows"
         )
-    if np.ndim(groups) != 1 or len(groups) != X.shape[0]:
-        raise ParameterError("groups: give one id for each row of X")
+    one_for_each("groups", "id", groups, X)
     return GROUPS, Persons.of(ids(GROUPS, groups))
 
 

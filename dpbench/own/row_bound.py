@@ -262,7 +262,7 @@ def centred_mean(Z: np.ndarray, m: int, exact: bool, factor: float = 1.0, of_per
     weights, bits, n = of_persons or OfPersons(np.ones(len(Z), dtype=np.int64), 0, len(Z))
     top, whole = m << BITS, 0
     some = max(1, BLOCK // max(1, Z.shape[1]))
-    for start in range(0, n, some):
+    for start in range(0, len(Z), some):
         rows = Z[start : start + some] * factor
         # fmin and fmax take the bound for a row with no number: it moves the mean no further than any other.
         lengths = np.fmin(np.fmax(np.einsum("ij,ij->i", rows, rows), 0.0), m)  # of a row with no number, too

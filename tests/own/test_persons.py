@@ -6,10 +6,12 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 
 import dpbench
 from dpbench import PrivateClassifier, PrivateRegressor, algorithms
 from dpbench.errors import PrivacyError, UserError
+from dpbench.own import row_bound
 from dpbench.own.inputs import persons_of
 from dpbench.own.registry import said
 from dpbench.own.row_bound import centred_mean
@@ -17,7 +19,7 @@ from dpbench.privacy.exact.release import ExactReleases
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import losses, persons
 from dpbench.problems.persons import OfPersons, Persons, PersonsProblem
-from dpbench.schema import cells, load, read_table
+from dpbench.schema import Column, Schema, Target, cells, load, read_table
 
 SIZES = [1, 2, 5, 100]
 TAKEN = {
@@ -428,6 +430,40 @@ def test_a_fit_of_persons_is_refused_in_one_line_that_tells_no_number_of_rows(gi
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(("given", "why"), [
+    ({"groups": [[1], *range(25)]}, None),
+    ({"groups": np.arange(26)[:, None]}, "groups: give one id for each row of X"),
+    ({"y": np.zeros((26, 2))}, "y: give one label for each row of X"),
+    ({"y": 3.0}, "y: give one label for each row of X"),
+    ({"X": sparse.csr_matrix(np.zeros((26, 3)))}, "Sparse data"),
+])  # fmt: skip
+def test_a_wrong_shape_is_refused_in_one_line_that_tells_no_number_of_rows(given, why):
+    X, y, ids = table(np.random.default_rng(0), [13, 11, 2])
+    model = PrivateRegressor(bounds=(-1, 1), target_bounds=(-1, 1), unit=True)
+    given = {"X": X, "y": y, "groups": ids} | given
+    if why is None:  # a cell that is a list is a cell like any other
+        assert model.fit(**given).plan_.spec.n == 26
+        return
+    with pytest.raises((TypeError, ValueError), match=why) as error:
+        model.fit(**given)
+    assert "26" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_table_of_a_wrong_shape_is_refused_in_one_line_that_tells_no_number_of_rows():
+    schema = Schema(target=Target(name="t", bounds=(-1, 1)), columns={"a": Column(bounds=(-1, 1))}, unit="p")
+    frame = pd.DataFrame({"p": [f"p{i // 2}" for i in range(26)], "a": 0.5, "t": 0.1})
+    model = PrivateRegressor(schema=schema)
+    for X, y, why in (
+        (frame, np.zeros((26, 2)), "y: give one label"),
+        (frame, frame[["t"]], "y: give one label"),
+        (pd.concat([frame, frame[["p"]]], axis=1), None, "X: several columns are called 'p'"),
+    ):
+        with pytest.raises(ValueError, match=why) as error:
+            model.fit(X, y)
+        assert "26" not in str(error.value)
+
+
 def test_searches_of_scikit_learn_forward_no_groups_so_their_fits_are_refused():
     from sklearn.model_selection import GroupKFold, cross_val_score
 
@@ -450,6 +486,16 @@ def test_the_mean_of_squares_for_a_row_bound_is_over_persons():
         means = [np.mean([0.5, 0.5, 0.5, end * 2]) for end in (0.0, 1.0)]
         found = [float(one.integers[0] * one.unit) + 1.0 for one in sums]
         assert found == pytest.approx(means)
+
+
+def test_the_mean_of_squares_is_over_all_rows_however_many_more_than_persons_there_are(monkeypatch):
+    monkeypatch.setattr(row_bound, "BLOCK", 4)  # two rows of two columns at a time
+    ids = np.array([*["p0"] * 50, *"abc"], object)
+    Z = np.vstack([np.zeros((50, 2)), np.full((3, 2), 1.0)])
+    for order in (np.arange(53), np.arange(53)[::-1]):
+        of = Persons.of(ids[order]).weighted(Z[order], np.zeros(53))
+        found = centred_mean(Z[order], 2, True, 1.0, of)
+        assert float(found.integers[0] * found.unit) + 1.0 == 1.5
 
 
 def test_groups_go_with_arrays_of_a_label_a_row():
