@@ -145,8 +145,7 @@ class _Private(BaseEstimator):
         if self.budget is not None:  # before a cell is read: what a cell says must not decide whether it is paid for
             whole, what = plan.whole, f"{type(self).__name__}, {plan.name}"
             charge = self.budget.charge(what, plan.releases, whole.epsilon, whole.delta, unit=unit)
-        seeded, charged = self.random_state is not None, self.budget is not None
-        reading.warn_of_clones(tuple(schema.columns), seeded=seeded, charged=charged)
+        reading.warn_of_clones(tuple(schema.columns), seeded=self.random_state is not None, charged=bool(charge))
         if wrong is not None:
             raise wrong
         encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=of_rows["positional"])

@@ -278,6 +278,5 @@ def _as_fit(fitted: Fitted, public: list[str], seed: int | None) -> Fit:
     of = whole.epsilon, whole.delta, whole.relation.value, plan.arithmetic
     guarantee = f"none: {plan.flaw}" if plan.flaw else REPRODUCIBLE
     if not plan.flaw and seed is None:
-        unit = plan.spec.unit
-        guarantee = sentence(*of, [number_of(unit), *public], word_of=plan.foreign, unit=unit)
+        guarantee = sentence(*of, [number_of(plan.spec.unit), *public], word_of=plan.foreign, unit=plan.spec.unit)
     return Fit(released, Diagnostics(**first), guarantee, fitted.settings, plan)

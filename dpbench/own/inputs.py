@@ -132,8 +132,7 @@ def persons_of(X: Any, groups: Any, unit: str | None, *, asked: bool) -> tuple[s
             raise ParameterError(f"groups: the schema has a unit, the column {unit!r}; leave groups out")
         if unit not in getattr(X, "columns", ()):
             raise ParameterError(f"X: there is no column {unit!r}, the schema's unit")
-        if np.ndim(X[unit]) != 1:
-            raise ParameterError(f"X: several columns are called {unit!r}, the schema's unit; keep one")
+        one_for_each(unit, "id", X[unit], X)  # two columns of one name are a table
         return unit, Persons.of(ids(unit, X[unit]))
     if not asked:
         if groups is not None:

@@ -287,10 +287,9 @@ def of_encoding(encoding: Encoding, rows: int, classes: int) -> dict[str, Any]:
 
 def _check(spec: Spec) -> None:
     """ParameterError for a field that no method could take."""
-    if spec.n < 2 and spec.unit:
-        raise ParameterError(f"unit: {spec.n} person in all: protects nobody; give two persons at least")
     if spec.n < 2:
-        raise ParameterError(f"X has {spec.n} sample: n_samples={spec.n} protects nobody; give two rows at least")
+        few = f"unit: {spec.n} person in all:" if spec.unit else f"X has {spec.n} sample: n_samples={spec.n}"
+        raise ParameterError(f"{few} protects nobody; give two {'persons' if spec.unit else 'rows'} at least")
     if positive("epsilon", spec.epsilon) > LARGEST_EPSILON and spec.rule:
         raise ParameterError(
             f"epsilon must be at most {LARGEST_EPSILON:g}, which protects nobody, got {spec.epsilon:g}"

@@ -457,7 +457,7 @@ def test_a_table_of_a_wrong_shape_is_refused_in_one_line_that_tells_no_number_of
     for X, y, why in (
         (frame, np.zeros((26, 2)), "y: give one label"),
         (frame, frame[["t"]], "y: give one label"),
-        (pd.concat([frame, frame[["p"]]], axis=1), None, "X: several columns are called 'p'"),
+        (pd.concat([frame, frame[["p"]]], axis=1), None, "p: give one id"),
     ):
         with pytest.raises(ValueError, match=why) as error:
             model.fit(X, y)
