@@ -28,7 +28,7 @@ FORMAT = 3
 MOST = 10**12  # rows, and releases of one kind
 HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
 AS_STATED = (
-    "Stated by the file, and impossible to check: n and the weights, settings that do not change the releases, that "
+    "Stated by the file, and impossible to check: {} and the weights, settings that do not change the releases, that "
     "the weights came from these releases and from nothing else, the time, and the libraries"
 )
 RELATIONS = {
@@ -100,7 +100,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         shown += [f"  {entry.count} × {entry.label}: {entry.release}" for entry in self.composition]
         shown += [f"Charged to a data budget: {self.charge}"] * bool(self.charge)
         shown.append("Libraries: " + ", ".join(f"{name} {version}" for name, version in self.versions.items()))
-        return [*shown, AS_STATED]
+        return [*shown, AS_STATED.format("M, which rows are whose," if self.unit else "n")]
 
 
 def sentence(

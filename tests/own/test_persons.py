@@ -372,6 +372,8 @@ def test_the_card_and_the_plan_are_of_persons(tmp_path):
     text = dpbench.card(tmp_path / "model.json", worlds=2, jobs=1)
     assert f"all rows of {model.statement().rows} persons" in text
     assert "all rows of one value of patient_id together" in text
+    assert "impossible to check: M, which rows are whose, and the weights" in text
+    assert "Persons without a label count in n" in text
     assert "protects one row" not in text
     stated, holds = dpbench.statement(tmp_path / "model.json")
     entry = said(stated, holds, load(schema))
