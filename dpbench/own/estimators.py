@@ -83,8 +83,8 @@ class _Private(BaseEstimator):
             raise ParameterError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
         labels = schema.target.classes or ()
         encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=positional)
-        if self.unit not in (True, False):
-            raise ParameterError(f"unit must be True or False, got {self.unit!r}; a column's name is the schema's unit")
+        if self.unit is not True and self.unit is not False:  # without what was given: it may be ids
+            raise ParameterError("unit must be True or False; ids are groups= of fit, a column is a schema's unit")
         settings = {} if self.settings is None else self.settings
         if not isinstance(settings, Mapping):
             raise ParameterError(f"settings must be {{name: value}}, got {self.settings!r}")
@@ -136,10 +136,10 @@ class _Private(BaseEstimator):
         if self.budget is not None and not isinstance(self.budget, DataBudget):
             raise ParameterError(f"budget must be a dpbench.DataBudget or None, got {self.budget!r}")
         # A cell that cannot be read is no error yet: to raise before the charge would tell of it for nothing.
-        if self.unit and y is not None:
+        if self.unit is True and y is not None:
             one_for_each("y", "label", y, X)
         X, y, schema, of_rows, wrong = self._read(X, y)
-        unit, persons = persons_of(X, groups, schema.unit, asked=self.unit)
+        unit, persons = persons_of(X, groups, schema.unit, asked=self.unit is True)
         size = persons.count if persons else len(y)
         plan, charge = self._plan(size, schema, positional=of_rows["positional"]), ""
         if self.budget is not None:  # before a cell is read: what a cell says must not decide whether it is paid for

@@ -414,7 +414,8 @@ def test_a_budget_is_for_one_unit(tmp_path):
 @pytest.mark.parametrize(("given", "ids", "why"), [
     ({}, None, "unit=True needs the id of each row"),
     ({"unit": False}, "ids", "with unit=True"),
-    ({"unit": "patient"}, "ids", "unit must be True or False"),
+    ({"unit": "patient"}, None, "unit must be True or False"),
+    ({"unit": np.arange(26)}, None, "ids are groups= of fit"),
     ({"arithmetic": "real"}, "ids", "arithmetic"),
     ({"timing": "constant"}, "ids", "timing"),
     ({"algorithm": "objpert"}, "ids", "unit: objpert"),
