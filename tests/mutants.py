@@ -1079,6 +1079,7 @@ WIRE, RANGES = "serving/wire.py", ATTACK + "numbers_are_of_the_ranges_that_the_p
 PROCESS, RUN_BY = "serving/process.py", "serving/test_process.py::test_"
 BOX, IN_BOX = "serving/sandbox.py", "serving/test_sandbox.py::test_"
 BITS = "serving/test_bits.py::test_a_served_run_has_the_bits_of_the_run_in_process"
+THIRD = "serving/test_third_set.py::test_"
 NO_METHOD = RUN_BY + "what_cannot_be_served_is_refused_in_one_line"
 SERVING += [
     Mutant(SERVER, "raise RefusedRequest(f\"{type(request).__name__}: {told}\") from None", "continue",
@@ -1086,6 +1087,17 @@ SERVING += [
     Mutant(SERVER, "if W.shape != (1, self.problem.d):\n            raise RefusedRequest(f\"iterates", "if False:\n"
            "            raise RefusedRequest(f\"iterates", ATTACK + "iterates_of_another_shape_are_none",
            "a run has many models"),
+    Mutant("algorithms/coordinate.py", "            return math.inf", "            pass",
+           THIRD + "a_score_does_not_leave_the_range_of_float64_on_one_of_two_neighbours",
+           "a score overflows on one of two neighbours"),
+    Mutant("algorithms/coordinate.py", "* 2.0**-1060", "* 0; least = 0.0",
+           THIRD + "below_the_range_of_float64_a_jump_of_a_score_is_counted_in", "a square underflows for nothing"),
+    Mutant("serving/wire.py", "except ValueError:", "except TypeError:",
+           THIRD + "a_shape_whose_product_wraps_round_is_no_array", "a shape ends the receiver by a traceback"),
+    Mutant("submitting/checking.py", ".translate(ALIKE)", "", "submitting/test_third_set.py::"
+           "test_a_title_that_looks_like_another_is_that_other", "a title in Greek letters is another's"),
+    *(Mutant(BOX, f"{number}, ", "", THIRD + "a_run_leaves_nothing_with_the_kernel", "a run leaves " + what)
+      for number, what in ((248, "a key for the next"), (29, "memory that nobody counts"), (272, "its namespace"))),
     Mutant(SERVER, "sampling.AllocationSampler)}", "sampling.AllocationSampler, sampling.WithReplacementSampler)}",
            REFUSED + "[a sampler that is not private]", "samples of which nothing is proved"),
     Mutant(SERVER, "(noise.LAPLACE, ledger.Laplace)", "(noise.LAPLACE, ledger.Gaussian)",

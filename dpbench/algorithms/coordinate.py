@@ -56,10 +56,16 @@ def rounding(rule: str, G: dp.Array, w: dp.Array, M: dp.Array, l1: float) -> flo
 
     With u = 2⁻⁵³ and A = G + λ + Mw, a prox step is computed within 8uA/M, being fewer than eight operations on numbers
     up to 2A/M; so are the first two scores within 16uA/√M. The decrease moves by at most 3A times the step's error, and
-    is computed within 16u·2A²/M: together 2⁻⁴⁷A²/M, and √(2a), √(2b) differ by √(2|a - b|) at most.
+    is computed within 16u·2A²/M: together 2⁻⁴⁷A²/M, and √(2a), √(2b) differ by √(2|a - b|) at most. That is of numbers
+    in float64's range: infinite where A²/M might leave it, as a score would be then; below its least, √M·2⁻¹⁰⁶⁰ for
+    a step and 2⁻⁵³⁰√A for a decrease more.
     """
     A = G + l1 + M * w
-    return float((A / np.sqrt(M)).max()) * (2.0**-22 if rule == "gs-q" else 2.0**-48)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not (A / M * np.maximum(A, 1.0) < 2.0**1000).all():
+            return math.inf
+    least = 2.0**-530 * max(1.0, float(np.sqrt(A).max())) + float(np.sqrt(M).max()) * 2.0**-1060
+    return float((A / np.sqrt(M)).max()) * (2.0**-22 if rule == "gs-q" else 2.0**-48) + least
 
 
 def gs_s(G: dp.Array, w: dp.Array, M: dp.Array, l1: float) -> dp.Array:

@@ -107,18 +107,26 @@ def _limit(seconds: int) -> None:
         resource.setrlimit(kind, (most, most))
 
 
-# Of the kernel's interface: the numbers of calls that make a process, by machine (audit.h), and what a filter answers.
+# Of the kernel's interface: the numbers of calls, by machine (audit.h), and what a filter answers. First those that
+# make a process: clone; fork, vfork, execve, execveat, clone3. Then what outlives a run, is seen by others beside it,
+# or is memory that no limit counts: unshare (so, mounts), io_uring_setup; add_key, request_key, keyctl; shmget, semget,
+# msgget, mq_open; flock; memfd_create.
 CALLS = {
-    "x86_64": (0xC000003E, 56, (57, 58, 59, 322, 435)),  # clone; fork, vfork, execve, execveat, clone3
-    "aarch64": (0xC00000B7, 220, (221, 281, 435)),
-}
+    "x86_64": (0xC000003E, 56, (57, 58, 59, 322, 435,
+                                272, 425, 248, 249, 250, 29, 64, 68, 240, 73, 319)),
+    "aarch64": (0xC00000B7, 220, (221, 281, 435,
+                                  97, 425, 217, 218, 219, 194, 190, 186, 180, 32, 279)),
+}  # fmt: skip
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000  # the latter with the number of an error
-PERMISSION, UNKNOWN = 1, 38  # EPERM; ENOSYS, at which the C library falls back from clone3 to clone
+PERMISSION, UNKNOWN = 1, 38  # EPERM; ENOSYS, at which libraries fall back from clone3 to clone, from a memfd to a file
+FALLING_BACK = (435, 319, 279)
 THREAD = 0x00010000  # the flag of clone that makes a thread
 
 
 def alone() -> bool:
     """Whether this process can make no other from now on, nor become another program: so a limit on it is on all.
+
+    Nor can it leave anything with the kernel: keys, memory and queues by number, locks on files that other runs see.
 
     By a filter of system calls (seccomp), on Linux; False where there is none. It holds for code that comes later too.
     """
@@ -129,7 +137,7 @@ def alone() -> bool:
     program = [(load, 0, 0, 4), (equal, 1, 0, architecture), (answer, 0, 0, REFUSE | PERMISSION), (load, 0, 0, 0)]
     program += [(least, 0, 1, 0x40000000), (answer, 0, 0, REFUSE | PERMISSION)]  # another set of numbers for the same
     for number in others:
-        error = UNKNOWN if number == 435 else PERMISSION
+        error = UNKNOWN if number in FALLING_BACK else PERMISSION
         program += [(equal, 0, 1, number), (answer, 0, 0, REFUSE | error)]
     program += [(equal, 0, 3, clone), (load, 0, 0, 16), (masked, 1, 0, THREAD), (answer, 0, 0, REFUSE | PERMISSION)]
     program += [(answer, 0, 0, ALLOW)]

@@ -48,9 +48,10 @@ class SentArray(Frame, frozen=True):
     @property
     def array(self) -> np.ndarray:
         """A copy of its own; PrivacyError where shape and bytes are not of each other."""
-        if math.prod(self.shape) * 8 != len(self.f8):
-            raise PrivacyError("an array whose bytes are not those of its shape")
-        return np.frombuffer(self.f8).reshape(self.shape).copy()
+        try:
+            return np.frombuffer(self.f8).reshape(self.shape).copy()
+        except ValueError:  # or a shape beyond what NumPy counts, of which a 0 makes nothing
+            raise PrivacyError("an array whose bytes are not those of its shape") from None
 
 
 def numbers(array: Any) -> SentArray:

@@ -179,10 +179,14 @@ def taken(method: str, title: str, others: Path | None = None) -> str:
     return ""
 
 
+# Letters of Greek that look like ours, which titles may have, and digits that look like letters.
+ALIKE = str.maketrans("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορτυχ01Il", "ABEZHIKMNOPTYXaivoptuxoiii")
+
+
 def _bare(name: str) -> str:
-    """What is left of a name to the eye: no case, no width, no marks between letters."""
+    """What is left of a name to the eye: no case, no width, no marks between letters, no other alphabet."""
     # NFKD first: letters of full width or in one glyph would pass for other names otherwise.
-    folded = unicodedata.normalize("NFKD", name).casefold()
+    folded = unicodedata.normalize("NFKD", name).translate(ALIKE).casefold()
     return "".join(letter for letter in folded if letter.isalnum())
 
 

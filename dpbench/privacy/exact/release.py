@@ -308,6 +308,8 @@ class ExactReleases(Releases):
         with np.errstate(divide="ignore", invalid="ignore"):  # a value that no row moves is off by the same for all
             rounding = float(np.max(np.where(each > 0, sizes * 2.0**-51 / each, 0.0)))
         off, here = score.off(sizes), score.function(public)
+        if not off < math.inf:
+            raise PrivacyError(f"{label}: its scores may leave the range of float64; choose another unit")
         # Tried at both ends of what a row may do: a declared sensitivity below is an error in the algorithm.
         tried = max(float(np.max(np.abs(score.function(public + end) - here))) for end in (each, -each))
         tried = max(tried, float(np.max(each * score.lipschitz)))

@@ -1,0 +1,112 @@
+"""A third set of attacks on submissions, by somebody who did not write them: names, numbers, settings, files."""
+
+import io
+import json
+import os
+import zipfile
+
+import pytest
+
+from dpbench.archive.content import read_submission
+from dpbench.errors import UserError
+from dpbench.leaderboard import places
+from dpbench.submitting.checking import taken
+
+
+@pytest.mark.parametrize("title", [
+    "D\u03a1-GD",  # a Greek capital Rho for P
+    "dp-gd-l\u03b1st", "\u0391daSSP", "DP\u2013GD", "dp-gd\u00b7", "\uff24\uff30-GD", "d\u0301p-gd", "DP GD.", "(dp)gd",
+    "dp-gd-1ast",
+], ids=ascii)  # fmt: skip
+def test_a_title_that_looks_like_another_is_that_other(title):
+    """A board shows titles: another alphabet, width, mark or digit makes another name for the machine alone."""
+    assert "is that of" in taken("mine-own", title)
+
+
+@pytest.mark.parametrize("title", ["Steps by Student", "Γ steps", "Noisy steps (α = 2)", "Éditions 3000"])
+def test_a_title_of_its_own_is_free(title):
+    assert not taken("mine-own", title)
+
+
+def forged(made, target, change):
+    """The archive with its manifest's text changed."""
+    with zipfile.ZipFile(made) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    members["manifest.json"] = change(members["manifest.json"])
+    with zipfile.ZipFile(target, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return target
+
+
+def last(field, value):
+    """A second value of a field at the end of the manifest."""
+    return lambda text: text.rstrip()[:-1] + f', "{field}": {json.dumps(value)}}}'.encode()
+
+
+MANIFESTS = {
+    "a mark of byte order": lambda text: b"\xef\xbb\xbf" + text,
+    "UTF-16": lambda text: text.decode().encode("utf-16"),
+    "half of a pair of letters": lambda text: text.replace(b"honest-steps", b"\\ud800onest", 1),
+    "a name of 100,000 letters": lambda text: text.replace(b'"honest-steps"', b'"' + b"a" * 100_000 + b'"', 1),
+    "a name of a device": lambda text: text.replace(b'"honest-steps"', b'"../honest"', 1),
+    "a name with a NUL": lambda text: text.replace(b'"honest-steps"', b'"honest\\u0000"', 1),
+    "a number of a million digits": lambda text: text.replace(b'"honest-steps"', b"9" * 1_000_000, 1),
+    "lists 30,000 deep": lambda text: text.rstrip()[:-1] + b', "x": ' + b"[" * 30_000 + b"]" * 30_000 + b"}",
+    "a class of a module": lambda text: text.replace(b'"Honest"', b'"os.system"', 1),
+    "a class with letters of another alphabet": lambda text: text.replace(b'"Honest"', '"Hοnest"'.encode(), 1),
+    "NaN": lambda text: text.replace(b'"honest-steps"', b"NaN", 1),
+    "a digest of another file for another member": last("sha256", {"method.py": "0" * 64, "evil.pth": "0" * 64}),
+    "a Cyrillic title": last("title", "D\u0420-GD"),
+    "a title that turns what follows": last("title", "a\u202eb"),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_a_manifest_is_refused_in_a_line(made, tmp_path, name):
+    archive = forged(made, tmp_path / "forged.zip", MANIFESTS[name])
+    with pytest.raises(UserError) as caught:
+        read_submission(archive)
+    assert "\n" not in str(caught.value)
+    assert str(caught.value).isascii() or str(tmp_path) in str(caught.value)
+
+
+@pytest.mark.parametrize("name", [
+    "__pycache__/method.cpython-311.pyc", "sitecustomize.py", "evil.pth", "Method.py", "method.py\u200b",
+    "code/evil.py", "./method.py", "method\uff0epy",
+], ids=ascii)  # fmt: skip
+def test_a_member_beside_the_method_has_no_place(made, tmp_path, name):
+    """Compiled files, hooks of Python's start, and names that a file system may take for the method's."""
+    target = tmp_path / "more.zip"
+    target.write_bytes(made.read_bytes())
+    with zipfile.ZipFile(target, "a") as archive:
+        archive.writestr(name, b"")
+    with pytest.raises(UserError, match="has no place in it"):
+        read_submission(target)
+
+
+def test_a_member_that_is_a_pipe_or_a_device_is_refused(made, tmp_path):
+    for mode in (0o010644, 0o020644, 0o120777, 0o060644):
+        content = io.BytesIO()
+        with zipfile.ZipFile(content, "w") as archive, zipfile.ZipFile(made) as good:
+            for one in good.infolist():
+                one.external_attr = mode << 16
+                archive.writestr(one, good.read(one.filename))
+        (tmp_path / "odd.zip").write_bytes(content.getvalue())
+        with pytest.raises(UserError, match="is a link or no plain file"):
+            read_submission(tmp_path / "odd.zip")
+
+
+def test_a_pipe_in_an_archive_s_place_does_not_hold_the_receiver(tmp_path):
+    os.mkfifo(tmp_path / "pipe.zip")
+    writer = os.open(tmp_path / "pipe.zip", os.O_RDWR)  # so that nobody waits for one
+    try:
+        with pytest.raises(UserError):
+            read_submission(tmp_path / "pipe.zip")
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize("excess", [float("nan"), float("inf"), 1e300])
+def test_iterates_that_are_no_numbers_have_the_worst_score(excess):
+    assert places.score(excess, 1.0) == places.score(float("inf"), 1.0)
