@@ -208,6 +208,7 @@ def test_the_tier_follows_from_what_is_filled(saved):
         (('url_slug = "people-2026"', ""), "state url_slug in"),
         (('["Example Institute"]', '"Example"'), "basic.data_curators must be a list of texts"),
         (('"2026-11-26"', '"today"'), "basic.publication_date must be a date"),
+        (('"2026-11-26"', '"2026-19-39"'), "basic.publication_date must be a date"),
         (('intended_use = "Teaching"', 'use = "Teaching"'), "basic.use is no field"),
         (("[nist]", '[dp_variant]\nvariant_name = "Pure DP"\n[nist]'), "is said by the model's own file"),
         (('unit = "one row a person"', 'unit = "one\\nline"'), "nist.unit must be text on one line"),
