@@ -1094,6 +1094,9 @@ SERVING += [
            THIRD + "below_the_range_of_float64_a_jump_of_a_score_is_counted_in", "a square underflows for nothing"),
     Mutant("serving/wire.py", "except ValueError:", "except TypeError:",
            THIRD + "a_shape_whose_product_wraps_round_is_no_array", "a shape ends the receiver by a traceback"),
+    Mutant("submitting/checking.py", "        return float(setting)", "        return setting if setting > 0 else 0.0",
+           "submitting/test_third_set.py::test_a_size_in_words_does_not_keep_the_receiver_calibrating",
+           "a number in words is no number"),
     Mutant("submitting/checking.py", ".translate(ALIKE)", "", "submitting/test_third_set.py::"
            "test_a_title_that_looks_like_another_is_that_other", "a title in Greek letters is another's"),
     *(Mutant(BOX, f"{number}, ", "", THIRD + "a_run_leaves_nothing_with_the_kernel", "a run leaves " + what)

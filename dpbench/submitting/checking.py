@@ -42,11 +42,13 @@ from dpbench.serving import wire
 from dpbench.serving.client import MechanismClient, PreparedMethod
 from dpbench.serving.method import ServedMethod
 from dpbench.serving.process import FILE, OPEN, MethodCode, ServedRun, Transcript, isolation, repeat
+from dpbench.serving.sandbox import Limits
 from dpbench.study.plan import plan
 from dpbench.study.style import look
 from dpbench.submitting import copies
 
 TRUSTED = "foreign code, trusted, run by us"
+COPYING = Limits(seconds=60, wall=120)  # of an earlier submission that is held against a new one, and may sleep there
 EXPERIMENT, SUBMITTED = "leaderboard", "submit-"  # the board; what stands before a method's name in `experiment`
 
 
@@ -276,8 +278,9 @@ def _copied(found: Evidence, manifest: SubmissionManifest, others: Path) -> str:
     names = [name for name in algorithms.names(plugins=False) if name not in tracks.excluded()]
     # At the settings of this run, which a copy has under the same names, and at its own public ones. A number beyond
     # what a run may ask is a stranger's way to keep us calibrating for hours.
-    sizes = [one for one in (given.settings or {}).values() if isinstance(one, int | float)]
-    tried = (given.settings, None) if max(sizes, default=0) <= wire.MOST else (None,)
+    tried = (
+        (given.settings, None) if all(_size(one) <= wire.MOST for one in (given.settings or {}).values()) else (None,)
+    )
     for name, settings in itertools.product(names, tried):
         with contextlib.suppress(Exception):  # of one that asks for something else, or cannot be served
             known = PreparedMethod(msgspec.structs.replace(given, reference=name, settings=settings))
@@ -291,6 +294,13 @@ def _copied(found: Evidence, manifest: SubmissionManifest, others: Path) -> str:
             continue
         for settings in (given.settings, None):
             again = msgspec.structs.replace(given, reference=code.called, settings=settings)
-            if not repeat(code, again, found.run, exactly=False):
+            if not repeat(code, again, found.run, COPYING, exactly=False):
                 return str(told["method"])
     return ""
+
+
+def _size(setting: Any) -> float:
+    """The number that a setting is, or is read as where it is text; 0 for others."""
+    with contextlib.suppress(TypeError, ValueError):
+        return float(setting)
+    return 0.0

@@ -3,13 +3,20 @@
 import io
 import json
 import os
+import time
 import zipfile
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from dpbench.archive.content import read_submission
 from dpbench.errors import UserError
 from dpbench.leaderboard import places
+from dpbench.serving import wire
+from dpbench.serving.process import ServedRun
+from dpbench.serving.sandbox import Limits
+from dpbench.submitting import checking
 from dpbench.submitting.checking import taken
 
 
@@ -105,6 +112,52 @@ def test_a_pipe_in_an_archive_s_place_does_not_hold_the_receiver(tmp_path):
             read_submission(tmp_path / "pipe.zip")
     finally:
         os.close(writer)
+
+
+def evidence(**settings):
+    """Of a run that asked for nothing."""
+    start = wire.numbers(np.zeros((1, 3)))
+    given = wire.RunMethod(
+        reference="method.py:Mine", n=40, d=3, declared={"loss": "logistic", "row_bound": 1.0}, epsilon=1.0, delta=1e-5,
+        relation="replace-one", accounting="tight", settings=settings, start=start,
+    )  # fmt: skip
+    return checking.Evidence(given, ServedRun(start.array, ()))
+
+
+@pytest.mark.parametrize("size", ["99999999", "1e300", "inf", "nan", 10**9, float("nan")])
+def test_a_size_in_words_does_not_keep_the_receiver_calibrating(tmp_path, monkeypatch, size):
+    """Settings of text are read as numbers, so a T of text would be the T of every method that it is compared with."""
+    seen = []
+    monkeypatch.setattr(checking, "PreparedMethod", lambda given: seen.append(given.settings))
+    assert checking._copied(evidence(T=5, size=size), None, tmp_path) == ""
+    assert seen == [None] * len(seen)
+    assert seen
+    checking._copied(evidence(T=5, size="all"), None, tmp_path)
+    assert {"T": 5, "size": "all"} in seen
+
+
+SLEEPER = """
+import time
+from dpbench.algorithms.base import Algorithm
+
+class Mine(Algorithm):
+    name = "sleeper"
+
+    def plan(self, problem, mechanisms, settings):
+        time.sleep(600)
+"""
+
+
+@pytest.mark.thorough
+def test_an_earlier_submission_that_sleeps_does_not_hold_up_the_next(tmp_path, monkeypatch):
+    (tmp_path / "sleeper").mkdir()
+    (tmp_path / "sleeper" / "method.py").write_text(SLEEPER)
+    told = {"method": "sleeper", "title": "Sleeper", "class_name": "Mine"}
+    (tmp_path / "sleeper" / "manifest.json").write_text(json.dumps(told))
+    monkeypatch.setattr(checking, "COPYING", Limits(seconds=5, wall=3))
+    begin = time.monotonic()
+    assert checking._copied(evidence(T=5), SimpleNamespace(method="mine"), tmp_path) == ""
+    assert time.monotonic() - begin < 60
 
 
 @pytest.mark.parametrize("excess", [float("nan"), float("inf"), 1e300])
