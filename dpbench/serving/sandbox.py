@@ -36,9 +36,9 @@ class Limits:
 
 @functools.cache
 def at_hand() -> str | None:
-    """The path of bubblewrap, None where it does not work."""
+    """The path of bubblewrap, None where it does not work, or where `alone` knows no calls to refuse."""
     program = shutil.which("bwrap")
-    return program if program and _works(program) else None
+    return program if program and platform.machine() in CALLS and _works(program) else None
 
 
 def _works(program: str) -> bool:

@@ -4,12 +4,14 @@ import contextlib
 import math
 import platform
 import re
+import warnings
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 
+import dpbench
 from dpbench import algorithms
 from dpbench.algorithms import coordinate
 from dpbench.errors import PrivacyError, UserError
@@ -349,6 +351,31 @@ def served(name, limits=LIMITS, on=None):
 def test_a_run_leaves_nothing_with_the_kernel():
     """In the sandbox too, a run found the key that the run before had left in the session's keyring."""
     assert served("Kernel")[1] == ""
+
+
+def test_a_machine_whose_calls_are_not_known_has_no_sandbox(monkeypatch):
+    """There a method could make processes and leave keys, and its row would say that it was served."""
+    monkeypatch.setattr(sandbox.shutil, "which", lambda _: "/usr/bin/bwrap")
+    monkeypatch.setattr(sandbox, "_works", lambda _: True)
+    assert sandbox.at_hand.__wrapped__()
+    monkeypatch.setattr(platform, "machine", lambda: "riscv64")
+    assert sandbox.at_hand.__wrapped__() is None
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("name", ["Breaking", "TooMuch", "Honest"])
+def test_a_method_that_fails_after_its_replies_has_spent_its_budget(name):
+    """Run again until it does not fail, it would compose beyond ε."""
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-0.5, 0.5, (200, 3)), np.where(rng.random(200) < 0.5, 1, -1)
+    budget = dpbench.DataBudget.create(None, epsilon=5, delta=1e-3)
+    reference = f"{processes.FILE}:{name}"
+    model = dpbench.PrivateClassifier(
+        1.0, delta=1e-4, bounds=(-1, 1), classes=[-1, 1], budget=budget, algorithm=reference
+    )
+    with contextlib.suppress(PrivacyError, UserError), warnings.catch_warnings(action="ignore"):
+        model.fit(X, y)
+    assert budget.epsilon_spent > 0.5
 
 
 @pytest.mark.thorough
