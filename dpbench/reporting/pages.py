@@ -86,18 +86,18 @@ def _overview(folder: Path, manifests: dict[str, dict[str, Any]], cells: Any) ->
 
 
 def _which_method(manifests: dict[str, dict[str, Any]]) -> Markup:
-    """The first line of a table of answers, as a sentence; nothing where no experiment has one."""
+    """What the default leaves on the median family, as the README has it; nothing where no experiment has the table."""
     for name, one in manifests.items():
-        answers = next((a for a in one["artefacts"] if a["name"] == "answers" and a["rows"]), None)
-        if answers is not None:
-            cells = zip(answers["columns"][1:], answers["rows"][0][1:], strict=True)
-            first = {at: cell.partition("\n")[0] for at, cell in cells}
-            alike = len(set(first.values())) == 1
-            said = f"{next(iter(first.values()))}, at every ε" if alike else "; ".join(map(": ".join, first.items()))
-            problems = answers["rows"][0][0].removeprefix("all ").strip("()")
-            where = link(f"{name}/index.html#answers", "by kind of problem, with intervals")
-            said = said[:1].upper() + said[1:]
-            lead = f"Which method to use, if it has to be one for all problems ({problems})? {said} ("
+        left = next((a for a in one["artefacts"] if a["name"] == "left" and a["rows"]), None)
+        if left is not None:
+            whole, *cells = left["rows"][0]
+            at_each = zip(left["columns"][1:], cells, strict=True)
+            said = ", ".join(f"{cell.partition(' (')[0]} {at}" for at, cell in at_each)
+            where = link(f"{name}/index.html#answers", "the best by kind of problem, with intervals")
+            lead = (
+                f"Which method to use? The default leaves {said} of the excess loss of w = 0, on the median of "
+                f"{whole.removeprefix('all ').strip('()')} of problems ("
+            )
             return tag("p", join([lead, where, ")."]), cls="answer")
     return Markup("")
 
