@@ -87,6 +87,9 @@ def merge(
     if not report.sound:
         raise UserError(f"{archive} is not merged: {report.problems[0]}")
     submission = report.submission
+    # The file is read twice: changed in between, it would take the folder of a method that it is not.
+    if submission.manifest.method != method:
+        raise UserError(f"{archive} is not merged: it changed while it was checked")
     checked = {
         "archive_sha256": submission.digest,
         "how": report.how,

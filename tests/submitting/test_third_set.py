@@ -7,6 +7,7 @@ import time
 import zipfile
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -16,7 +17,7 @@ from dpbench.leaderboard import places
 from dpbench.serving import wire
 from dpbench.serving.process import ServedRun
 from dpbench.serving.sandbox import Limits
-from dpbench.submitting import checking
+from dpbench.submitting import checking, making
 from dpbench.submitting.checking import taken
 
 
@@ -158,6 +159,15 @@ def test_an_earlier_submission_that_sleeps_does_not_hold_up_the_next(tmp_path, m
     begin = time.monotonic()
     assert checking._copied(evidence(T=5), SimpleNamespace(method="mine"), tmp_path) == ""
     assert time.monotonic() - begin < 60
+
+
+def test_an_archive_that_changes_while_it_is_checked_takes_no_other_s_folder(made, tmp_path, monkeypatch):
+    later = read_submission(made)
+    later = later._replace(manifest=msgspec.structs.replace(later.manifest, method="another"))
+    monkeypatch.setattr(making, "check_submission", lambda *_, **__: checking.Report(later, "served"))
+    with pytest.raises(UserError, match="it changed while it was checked"):
+        making.merge(made, profile="quick", results=tmp_path)
+    assert not list(tmp_path.rglob("method.py"))
 
 
 @pytest.mark.parametrize("excess", [float("nan"), float("inf"), 1e300])
