@@ -119,13 +119,6 @@ class SeedOfTime(Honest):
         return np.random.default_rng(time.time_ns()).normal()
 
 
-class AddressOfObjects(Honest):
-    """Takes the addresses of its objects for coins."""
-
-    def taken(self, problem, W, mechanisms):
-        return float(id(object()) % 65_521) + float(id([]) % 65_521)
-
-
 class Hooked(Honest):
     """Hooks imports and its end, to write into the pipe when the run is over."""
 
