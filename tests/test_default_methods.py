@@ -30,7 +30,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def of_auto(names, seeds):
     return {
-        Cell(name, "private", epsilon, "auto"): np.array(scores(name, epsilon, "auto", range(seeds)))
+        Cell(name, WAYS[0], epsilon, "auto"): np.array(scores(name, epsilon, "auto", range(seeds)))
         for name in names
         for epsilon in EPSILONS
     }
@@ -42,7 +42,7 @@ def test_the_default_gets_better_with_epsilon_on_a_few_sets():
     names = ["diabetes", "friedman 1", "iris"]
     found = of_auto(names, 10)
     assert falls(found, names) == []
-    ends = [[found[Cell(name, "private", EPSILONS[end], "auto")].mean() for end in (0, -1)] for name in names]
+    ends = [[found[Cell(name, WAYS[0], EPSILONS[end], "auto")].mean() for end in (0, -1)] for name in names]
     assert all(most > least + 0.1 for least, most in ends)
 
 
@@ -53,9 +53,9 @@ def test_the_default_gets_better_with_epsilon_on_all_sets():
 
 def test_a_fall_is_found():
     even = np.full(4, 0.5) + np.arange(4) / 100
-    found = {Cell("diabetes", "private", epsilon, "auto"): even for epsilon in EPSILONS}
+    found = {Cell("diabetes", WAYS[0], epsilon, "auto"): even for epsilon in EPSILONS}
     assert falls(found, ["diabetes"]) == []
-    found[Cell("diabetes", "private", 10.0, "auto")] = even - 0.2
+    found[Cell("diabetes", WAYS[0], 10.0, "auto")] = even - 0.2
     (told,) = falls(found, ["diabetes"])
     assert told.startswith("diabetes: ε = 3 to 10: -0.2")
 
@@ -67,7 +67,7 @@ def test_the_committed_scores_hold_what_the_page_says():
     page = (ROOT / "docs" / "guides" / "defaults.md").read_text(encoding="utf-8")
     for kind, scale, digits in (("class", 100, 1), ("number", 1, 3)):
         for rivals in WAYS[:2]:
-            each = regrets(found, kind, rivals, "private")
+            each = regrets(found, kind, rivals, WAYS[0])
             assert set(each) == set(COMPARED)
             for mean, error in each.values():
                 assert f"{scale * mean:.{digits}f} ± {scale * error:.{digits}f}" in " ".join(page.split())

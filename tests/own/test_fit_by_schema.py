@@ -71,7 +71,7 @@ def test_what_does_not_fit_the_schema_is_one_line(people):
         (THREE, {"loss": "softmax-4"}, table, "softmax-4 does not fit the schema's target, which has 3 classes"),
         (TWO, {}, people, "y: there is no column 'y' in X; give y"),
         (TWO, {}, people.to_numpy(), "X: give a pandas DataFrame"),
-        (TWO, {"y": ["no"]}, people, "y: 1 values for 300 rows"),
+        (TWO, {"y": ["no"]}, people, "y: give one label for each row of X"),
         (drafted, {}, table[["age", "y"]], "came from the data"),
         (None, {}, np.eye(3), "y: give the labels"),
     ):
