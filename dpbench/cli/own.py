@@ -137,7 +137,7 @@ def _answer(forecasts: Forecasts, reach: str | None) -> None:
     default, score = forecasts.forecasts[0].method, forecasts.scores[0]
     for one in forecasts.forecasts:
         if one.method == default:
-            median, low, _ = one.interval(score)
+            median, low, _ = (round(value, 2) + 0.0 for value in one.interval(score))  # never -0.00
             kept, least, _ = one.interval("kept")
             worth = f"{100 * kept:.0f} % of what can be learned without privacy (at least {100 * max(least, 0):.0f} %)"
             tell(

@@ -151,7 +151,7 @@ def test_fewer_rows_with_the_same_noise_beside_them():
     ("schema", "score"), [pytest.param(TWO, "AUC", marks=pytest.mark.slow), (NUMBER, "R²")], ids=("classes", "numbers")
 )
 def test_a_large_table_is_foreseen_by_a_small_world(schema, score, monkeypatch):
-    whole = frame(schema, 8000, signal=0.85)
+    whole = frame(schema, 8000, signal=0.85)._replace(row_bound="auto")
     name = next(iter(planning.chosen(whole, ["auto"], [0.2])[0]))
     pairs = []
     for number in range(3):
@@ -161,7 +161,7 @@ def test_a_large_table_is_foreseen_by_a_small_world(schema, score, monkeypatch):
             np.mean([planning.fitted(whole, one, name, 0.2, 8000, seed)[score] for seed in range(8)])
             for one in (world, few)
         ])  # fmt: skip
-    exact, foreseen = np.mean(pairs, axis=0)
+    exact, foreseen = np.median(pairs, axis=0)  # as plan reports them: R² of a narrow target has a long tail
     assert abs(foreseen - exact) < 0.03
     monkeypatch.setattr(planning, "matched", lambda epsilon, delta, share: epsilon)  # the noise of 2,000 rows
     assert exact - np.mean([planning.fitted(whole, few, name, 0.2, 8000, seed)[score] for seed in range(8)]) > 0.05
