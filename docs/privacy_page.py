@@ -149,15 +149,16 @@ def text() -> str:
 
 def summary(methods: list[Section]) -> str:
     """How many methods are private, and what the audit found of them."""
-    private = sum(dict(one.facts)["private"] == "yes" for one in methods)
+    others = [one.name for one in methods if dict(one.facts)["private"] != "yes"]
     audited = [one for one in methods if one.audited]
     rows = [row for one in audited for row in one.audited]
     broken = [row for row in rows if float(row[2].split(" ≥ ")[1]) > float(row[3]) * AUDIT_SLACK]
     told = f"{len(broken)} exceed" if broken else "none exceeds"
+    use = f"; these use something of the data that no ε covers, as baselines: {', '.join(others)}" if others else ""
     return (
-        f"Of {counted(len(methods), 'method')} {private} are private; the others are baselines that use something of "
-        f"the data that no ε covers. The audit has {counted(len(rows), 'lower bound')} on the releases of "
-        f"{counted(len(audited), 'method')}: {told} what the method claims."
+        f"Of {counted(len(methods), 'method')} {len(methods) - len(others)} are private{use}. The audit has "
+        f"{counted(len(rows), 'lower bound')} on the releases of {counted(len(audited), 'method')}: {told} what the "
+        "method claims."
     )
 
 
