@@ -83,8 +83,9 @@ def scaled(cells: np.ndarray, low: Any, high: Any) -> tuple[np.ndarray, np.ndarr
 def ids(name: str, values: Any) -> np.ndarray:
     """(n,) the text of each cell that tells whose its row is, "" where there is none.
 
-    Of text the text itself, to the last blank; of whole numbers their digits. UserError for a column of other numbers:
-    a gap makes floats of whole numbers, and long ones that differ would be one.
+    Of text the text without blanks around it, a whole number of it without its ".0"; of whole numbers their digits. So
+    one person is not taken for two; two whose ids differ in that alone are protected together. UserError for a column
+    of other numbers: a gap makes floats of whole numbers, and long ones that differ would be one.
     """
     import pandas as pd
 
@@ -93,7 +94,8 @@ def ids(name: str, values: Any) -> np.ndarray:
         raise UserError(f"{name}: its ids are numbers with a decimal point; read them as text, or as whole numbers")
     known = column.notna().to_numpy()
     texts = np.full(len(column), "", dtype=object)
-    texts[known] = [one if isinstance(one, str) else word(one) for one in column.astype(object).to_numpy()[known]]
+    said = (one if isinstance(one, str) else word(one) for one in column.astype(object).to_numpy()[known])
+    texts[known] = [re.sub(r"^(\d+)\.0*$", r"\1", text.strip()) for text in said]
     return texts
 
 
