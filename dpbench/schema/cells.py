@@ -94,9 +94,8 @@ def ids(name: str, values: Any) -> np.ndarray:
         raise UserError(f"{name}: its ids are numbers with a decimal point; read them as text, or as whole numbers")
     known = column.notna().to_numpy()
     texts = np.full(len(column), "", dtype=object)
-    said = (one if isinstance(one, str) else word(one) for one in column.astype(object).to_numpy()[known])
-    texts[known] = [re.sub(r"^(\d+)\.0*$", r"\1", text.strip()) for text in said]
-    return texts
+    texts[known] = [one if isinstance(one, str) else word(one) for one in column.astype(object).to_numpy()[known]]
+    return np.array([re.sub(r"^(\d+)\.0*$", r"\1", text.strip()) for text in texts], dtype=object)
 
 
 def is_time(values: Any) -> bool:
