@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dpbench.reporting import reproduction
-from dpbench.study.verdicts import POOLED
+from dpbench.study.value_verdict import POOLED
 from tests.auditing import cheats, cheats_elsewhere, mutants
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from dpbench import experiments
 from dpbench.run.store import Store
 from dpbench.study.context import Context
-from dpbench.study.verdicts import DECIDING, EXACT, MATCH, NEIGHBOUR, NOISE, Cell, Judged, Switch, judge
+from dpbench.study.value_verdict import DECIDING, EXACT, MATCH, NEIGHBOUR, NOISE, Cell, Judged, Switch, judge
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = 0.25  # of the right report's reproduced values, at most

@@ -12,8 +12,8 @@ import pandas as pd
 
 from dpbench.errors import positive
 from dpbench.reporting.summary import CELL, DIGITS, Summary, load
-from dpbench.study.verdict import NOT_ENOUGH
-from dpbench.study.verdicts import NO_DATA
+from dpbench.study.claim_verdict import NOT_ENOUGH
+from dpbench.study.value_verdict import NO_DATA
 
 ERRORS = 3.0  # standard errors of a difference
 ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, may change

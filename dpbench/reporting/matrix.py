@@ -10,9 +10,9 @@ from markupsafe import Markup
 
 from dpbench.reporting import glossary, reproduction
 from dpbench.reporting.html import badge, breakable, join, link, table, tag
+from dpbench.study.claim_verdict import BOTH
 from dpbench.study.headline import Headline
-from dpbench.study.verdict import BOTH
-from dpbench.study.verdicts import DIFFERS, LEFT_OUT, SURVIVES, WORDS
+from dpbench.study.value_verdict import DIFFERS, LEFT_OUT, SURVIVES, WORDS
 
 MARKS = (
     "A square is one published value, and its colour is the verdict on it. ●: runs that keep their ε give it too. "

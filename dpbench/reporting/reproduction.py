@@ -18,7 +18,7 @@ from dpbench.study import laws
 from dpbench.study.headline import SURVIVALS, Headline, headline
 from dpbench.study.output import Figure, markdown
 from dpbench.study.style import figure_style
-from dpbench.study.verdicts import BLIND, DIFFERS, EXACT, MATCH, NO_DATA, NOT_COMPARABLE, TRIVIAL, UNPLANTED
+from dpbench.study.value_verdict import BLIND, DIFFERS, EXACT, MATCH, NO_DATA, NOT_COMPARABLE, TRIVIAL, UNPLANTED
 
 NAME, TITLE = "reproduction", "Published values, and what became of each"
 LEFT = "left out"

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from dpbench.study.claim_verdict import Verdict, settings_of
 from dpbench.study.context import Context, memoised
 from dpbench.study.declare import Artefact, Claim
 from dpbench.study.experiment import PLANTED, Experiment
 from dpbench.study.headline import headline
 from dpbench.study.output import Table
-from dpbench.study.verdict import Verdict, settings_of
-from dpbench.study.verdicts import Judged, judge
+from dpbench.study.value_verdict import Judged, judge
 
 
 def artefacts(experiment: Experiment) -> list[Artefact]:

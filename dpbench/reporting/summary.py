@@ -26,7 +26,7 @@ from dpbench.run.store import Store
 from dpbench.study.context import contexts
 from dpbench.study.overview import in_words
 from dpbench.study.statistics import or_infinite
-from dpbench.study.verdicts import Judged
+from dpbench.study.value_verdict import Judged
 
 CELL = ["experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation"]
 COLUMNS = [*CELL, "n", "mean", "se"]

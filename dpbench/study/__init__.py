@@ -10,13 +10,13 @@ A paper is a package under `experiments/`: a `grid.toml` (see `study.grid` for t
 - `declare`: what these declare; `each` for several of one function.
 - `context`: claims and artefacts are functions of a `Context`: `context.rows("fig2")`, `.traces(runs)`,
   `.problems("fig2")`, and `.command("fig2")`, the command that fills its gaps.
-- `verdict`: a claim returns `Verdict.of(held, numbers)`, or yields several with a `case`; `Verdict(OPEN, …)` where the
-  rows do not decide, `Verdict(NOT_TESTABLE, …)` where it could not have come out otherwise; it raises
+- `claim_verdict`: a claim returns `Verdict.of(held, numbers)`, or yields several with a `case`; `Verdict(OPEN, …)`
+  where the rows do not decide, `Verdict(NOT_TESTABLE, …)` where it could not have come out otherwise; it raises
   `NotEnough(what)` where rows are missing.
 - `statistics`: `means` (± s.e. over seeds), `excess` (infinite where diverged), `plus_minus`, `span`, `listed`.
 - `panels`: `Panels`, a figure whose panels without rows show the gap; `curve` and `band`.
 - `output`: `Figure` and `Table`, saved in every format; `style`: one look per algorithm.
-- `verdicts`: published values (`Cell`), their classes and survival (`judge`); `laws`: the statistics behind them;
+- `value_verdict`: published values (`Cell`), their classes and survival (`judge`); `laws`: the statistics behind them;
   `printed`: rounding on decimal strings; `headline`: the counts.
 - `tuning`: best settings as the papers choose them.
 """

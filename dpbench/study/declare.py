@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 from dpbench.errors import NotAtHand
-from dpbench.study.verdict import NOT_ENOUGH, NotEnough, Verdict
+from dpbench.study.claim_verdict import NOT_ENOUGH, NotEnough, Verdict
 
 Context: TypeAlias = Any  # a `study.context.Context`, whose experiment is made of declarations
 F = TypeVar("F", bound=Callable[..., Any])

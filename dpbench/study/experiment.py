@@ -14,10 +14,10 @@ from typing import Any
 
 from dpbench.errors import UserError, nearest
 from dpbench.files import read_toml
+from dpbench.study.claim_verdict import BOTH
 from dpbench.study.declare import Artefact, Claim, Erratum, declared
 from dpbench.study.grid import Grid, GridEntry, load_grid, serving
-from dpbench.study.verdict import BOTH
-from dpbench.study.verdicts import Cell, Switch
+from dpbench.study.value_verdict import Cell, Switch
 
 PLANTED = "planted"  # the artefact of runs that are wrong on purpose, of every paper with printed values
 
@@ -28,7 +28,7 @@ class Experiment:
 
     modules: where artefacts, claims and errata are declared, in the order of the report; order: names of artefacts
     that come first, in this order, where that of the modules is not the paper's.
-    cells: printed values with our runs for each: `cells(context)` yields `study.verdicts.Cell`s; switches: the
+    cells: printed values with our runs for each: `cells(context)` yields `study.value_verdict.Cell`s; switches: the
     differences between the honest run and the published one that they may name.
     short: the title in a few words, for navigation and axes; about: what the paper proposes, and the names and letters
     that its pages use, for a reader who has not read it.

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpbench.errors import counted
 from dpbench.study import laws
-from dpbench.study.verdicts import (
+from dpbench.study.value_verdict import (
     BLIND,
     CANNOT_TELL,
     DECIDING,

@@ -35,6 +35,7 @@ import pandas as pd
 from dpbench import frames
 from dpbench.run import outcomes
 from dpbench.study import declare
+from dpbench.study.claim_verdict import NotEnough, Verdict
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Artefact, Claim, Erratum, Why
 from dpbench.study.experiment import Experiment
@@ -42,8 +43,7 @@ from dpbench.study.output import Figure, Table
 from dpbench.study.panels import Panels, band
 from dpbench.study.statistics import Mean, excess, plus_minus
 from dpbench.study.tuning import expand_settings
-from dpbench.study.verdict import NotEnough, Verdict
-from dpbench.study.verdicts import HONEST, Runs, Switch, Switches
+from dpbench.study.value_verdict import HONEST, Runs, Switch, Switches
 
 PARTS = ("As", "Method", "Finding", "Place", "Shows", "Numbers", "Case", "Why", "Ran", "Misses", "Bounds")
 Key: TypeAlias = Mapping[str, Any]

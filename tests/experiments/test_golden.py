@@ -20,7 +20,7 @@ from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.output import WORDS
 from dpbench.study.style import figure_style
-from dpbench.study.verdicts import WORDS as VERDICTS
+from dpbench.study.value_verdict import WORDS as VERDICTS
 from tests.experiments.made_up import made_up
 
 FOLDER = Path(__file__).parents[1] / "golden"

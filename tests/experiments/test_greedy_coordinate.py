@@ -13,12 +13,12 @@ from dpbench.experiments.greedy_coordinate import rows as study
 from dpbench.problems import build
 from dpbench.run.runner import run
 from dpbench.run.store import Store
+from dpbench.study.claim_verdict import HELD, NOT_ENOUGH, NOT_HELD, OPEN
 from dpbench.study.context import Context
 from dpbench.study.declare import Claim, declared
 from dpbench.study.grid import load_grid
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
-from dpbench.study.verdict import HELD, NOT_ENOUGH, NOT_HELD, OPEN
 
 ALL = ("dp-gcd", "dp-cd", "dp-sgd-1")
 MODES = {"dp-gcd": ("dp-gcd-published", "dp-gcd", "dp-gcd-tight"), "dp-cd": ("dp-cd",),

@@ -11,7 +11,7 @@ from dpbench.experiments.nonconvex import cells, tables
 from dpbench.experiments.nonconvex import rows as paper_rows
 from dpbench.experiments.nonconvex.rows import EPSILONS, METHODS, PAPER, TARGETS, published
 from dpbench.run.store import Store
-from dpbench.study import verdicts
+from dpbench.study import value_verdict
 from dpbench.study.context import Context, select
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
@@ -281,7 +281,7 @@ def test_run_times_are_never_compared(experiment, tmp_path, paper):
     clocks = [one for one in cells.cells(context) if one.run_time]
     losses = paper[paper["quantity"].eq("loss")]
     assert len(clocks) == losses["seconds"].notna().sum()
-    assert {verdicts.judge([one])[0].outcome.reason for one in clocks} == {"other unit costs"}
+    assert {value_verdict.judge([one])[0].outcome.reason for one in clocks} == {"other unit costs"}
 
 
 def test_tables_print_what_the_paper_prints(experiment, tmp_path, paper):

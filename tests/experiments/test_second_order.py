@@ -195,7 +195,7 @@ def test_a_run_timed_at_a_T_tuned_before_enters_no_table_and_no_comparison(conte
 def test_only_the_ends_of_the_figure_can_be_judged(context):
     """24 ratios, 6 pairs of seconds, 2 peaks of memory and 3 numbers of the text are of a machine; 10 never vary."""
     from dpbench.experiments.second_order.published import cells
-    from dpbench.study.verdicts import judge
+    from dpbench.study.value_verdict import judge
 
     judged = judge(cells(context))
     assert len({one.cell.name for one in judged}) == len(judged) == 48
@@ -209,7 +209,7 @@ def test_only_the_ends_of_the_figure_can_be_judged(context):
 
 def test_the_ends_of_the_figure_would_have_noticed_wrong_noise(experiment):
     """On the committed rows: three matches, at a proven ε, that half and twice the noise fail."""
-    from dpbench.study.verdicts import judge
+    from dpbench.study.value_verdict import judge
 
     committed = Context(experiment, "full", Store(Path(__file__).parents[2] / "results", "full", "second_order"))
     told = {one.cell.name: one for one in judge(experiment.cells(committed)) if one.cell.place.table == "Fig. 1"}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpbench.study import verdicts
+from dpbench.study import value_verdict
 from tests import wrong_reports
 from tests.wrong_reports import Left, reports_of
 
@@ -18,7 +18,7 @@ def test_a_report_of_the_committed_rows_under_wrong_runs_keeps_at_most_a_quarter
 def test_a_judge_that_does_not_ask_for_power_would_keep_too_much(monkeypatch):
     """Without the rule the transients of the curves are matches, and a report without noise keeps them."""
     right = sum(one.tested for one in reports_of("accelerated"))
-    monkeypatch.setattr(verdicts.Judged, "word", property(lambda judged: judged.outcome.word))
+    monkeypatch.setattr(value_verdict.Judged, "word", property(lambda judged: judged.outcome.word))
     reports = reports_of("accelerated")
     assert sum(one.tested for one in reports) > right
     assert any(not one.fine for one in reports)

@@ -16,10 +16,10 @@ from dpbench.experiments.zeroth_order.rows import failures
 from dpbench.privacy.correlated import node
 from dpbench.run.runner import run
 from dpbench.run.store import Store
+from dpbench.study.claim_verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
 from dpbench.study.context import Context
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
-from dpbench.study.verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
 from tests.experiments.made_up import made_up
 
 RESULTS = Path(__file__).parents[2] / "results"

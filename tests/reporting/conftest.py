@@ -11,12 +11,12 @@ from dpbench.errors import NotAtHand
 from dpbench.reporting import build as report
 from dpbench.reporting import errata_pages
 from dpbench.run.store import Store
+from dpbench.study.claim_verdict import NOT_HELD, NotEnough, Verdict
 from dpbench.study.declare import Case, Why
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
 from dpbench.study.printed import Number
-from dpbench.study.verdict import NOT_HELD, NotEnough, Verdict
-from dpbench.study.verdicts import HONEST, Cell, Place
+from dpbench.study.value_verdict import HONEST, Cell, Place
 from tests.batches import write
 from tests.declared import artefact, claim, erratum
 

@@ -11,7 +11,7 @@ from dpbench.reporting.diff import between
 from dpbench.reporting.summary import load, save, verdict_words
 from dpbench.run.store import Store
 from dpbench.study.printed import Number
-from dpbench.study.verdicts import DECIDING, Cell, Judged, Outcome, Place
+from dpbench.study.value_verdict import DECIDING, Cell, Judged, Outcome, Place
 from tests.batches import write
 
 ROW = {"problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "settings": '{"T":5}', "accounting": "bs16",

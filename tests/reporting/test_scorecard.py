@@ -7,9 +7,9 @@ from dpbench.cli import main
 from dpbench.reporting import build as report
 from dpbench.reporting.scorecard import scorecard
 from dpbench.run.store import Store
+from dpbench.study.claim_verdict import OPEN, NotEnough, Verdict
 from dpbench.study.context import Context
 from dpbench.study.experiment import Experiment
-from dpbench.study.verdict import OPEN, NotEnough, Verdict
 from tests.batches import write
 from tests.declared import claim
 

@@ -4,8 +4,8 @@ import types
 
 import pytest
 
+from dpbench.study.claim_verdict import NOT_ENOUGH, OPEN, NotEnough, Verdict
 from dpbench.study.declare import Artefact, Claim, declared, each
-from dpbench.study.verdict import NOT_ENOUGH, OPEN, NotEnough, Verdict
 from tests.declared import artefact, claim
 
 

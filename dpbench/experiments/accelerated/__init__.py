@@ -18,6 +18,7 @@ from dpbench.algorithms.momentum import AS_PUBLISHED
 from dpbench.experiments.accelerated import formulas
 from dpbench.privacy.accounting.pure import amplified, base_epsilon
 from dpbench.study import laws, printed, tuning
+from dpbench.study.claim_verdict import NOT_TESTABLE, PROVEN, NotEnough
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case
 from dpbench.study.experiment import PLANTED
@@ -27,8 +28,7 @@ from dpbench.study.paper import End, Ends, Paper, Stroke, WithWords, by_factor, 
 from dpbench.study.printed import FIXED, Number
 from dpbench.study.statistics import listed, means, mostly_lowest, span
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, look
-from dpbench.study.verdict import NOT_TESTABLE, PROVEN, NotEnough
-from dpbench.study.verdicts import NOISE, Cell, Place
+from dpbench.study.value_verdict import NOISE, Cell, Place
 
 GD, HB, NAG, MASG, NAG_OPT, MASG_OPT = ALGORITHMS = (
     "dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt",

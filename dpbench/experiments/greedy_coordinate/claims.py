@@ -27,10 +27,10 @@ from dpbench.privacy.accounting.pure import advanced_composition_epsilon0
 from dpbench.privacy.ledger import CountedRelease, Laplace, PureDP, Relation
 from dpbench.privacy.verify import spent
 from dpbench.study import laws
+from dpbench.study.claim_verdict import HELD, NOT_HELD, OPEN, NotEnough
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
 from dpbench.study.paper import End, Ends, WithWords
-from dpbench.study.verdict import HELD, NOT_HELD, OPEN, NotEnough
 
 CLOSE = laws.ERRORS  # standard errors of the difference up to which two means do not differ
 PROGRESS = 0.05  # share of the start's error that a method must take off to have made progress

@@ -29,7 +29,7 @@ from dpbench.experiments.greedy_coordinate.rows import (
 )
 from dpbench.study.context import Context, select
 from dpbench.study.printed import ROUNDED, Number
-from dpbench.study.verdicts import HONEST, NOT_PUBLIC, Cell, Place, Runs
+from dpbench.study.value_verdict import HONEST, NOT_PUBLIC, Cell, Place, Runs
 
 AS_PUBLISHED = (CD, SGD, DOUBLED, PUBLISHED)  # what runs at the hyperparameters of Table 4
 # (our method as published, the switch that makes it so, our method that keeps its ε); and fits, which explain nothing.

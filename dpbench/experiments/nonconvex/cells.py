@@ -25,7 +25,7 @@ from dpbench.study.context import Context, memoised, select
 from dpbench.study.experiment import PLANTED
 from dpbench.study.printed import ALL, COUNT, STD, Number
 from dpbench.study.style import look
-from dpbench.study.verdicts import Cell, Judged, Place, Runs, Switches, judge
+from dpbench.study.value_verdict import Cell, Judged, Place, Runs, Switches, judge
 
 STREAM = "published stream"
 LEFT = "runs that left a row"

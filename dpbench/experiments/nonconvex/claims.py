@@ -19,10 +19,10 @@ from dpbench.privacy import Budget, Relation, accounting
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.ledger import CountedRelease, Gaussian, WithoutReplacement
 from dpbench.study import laws
+from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough, Verdict, all_of
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case, each
 from dpbench.study.statistics import plus_minus
-from dpbench.study.verdict import NOT_TESTABLE, NotEnough, Verdict, all_of
 
 FAR_LESS = 3.0  # "far less", "several times faster": by this factor or more
 CLEAR = laws.ERRORS  # standard errors of the seeds' paired differences

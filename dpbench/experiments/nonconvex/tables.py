@@ -32,7 +32,7 @@ from dpbench.study.output import Table
 from dpbench.study.paper import WithWords
 from dpbench.study.statistics import plus_minus, span
 from dpbench.study.style import look
-from dpbench.study.verdicts import EXACT, MATCH, Judged
+from dpbench.study.value_verdict import EXACT, MATCH, Judged
 
 
 @each(PAPER.artefact(t.artefact, section="loss", target=t) for t in TARGETS)

@@ -30,13 +30,13 @@ from dpbench.privacy import accounting
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.ledger import Gaussian, LogisticPerturbation
 from dpbench.study import laws
+from dpbench.study.claim_verdict import NotEnough, Share, all_of, over_variants
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
 from dpbench.study.paper import WithWords
 from dpbench.study.statistics import ProblemEpsilon, listed, means
 from dpbench.study.style import problem_title
 from dpbench.study.tuning import best
-from dpbench.study.verdict import NotEnough, Share, all_of, over_variants
 
 OTHERS = ("dp-gd", "dp-sgd", "aop")  # the other private methods of Figs. 2 and 6
 

@@ -24,7 +24,7 @@ from dpbench.study.experiment import PLANTED
 from dpbench.study.paper import by_factor
 from dpbench.study.printed import FIXED, Number
 from dpbench.study.style import look, problem_title
-from dpbench.study.verdicts import HONEST, NOTHING_VARIES, Cell, Place
+from dpbench.study.value_verdict import HONEST, NOTHING_VARIES, Cell, Place
 
 
 def cells(context: Context) -> Iterator[Cell]:

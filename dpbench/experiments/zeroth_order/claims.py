@@ -22,10 +22,10 @@ from dpbench.experiments.zeroth_order.rows import (
 )
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.correlated import node
+from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
 from dpbench.study.paper import Ends, WithWords
-from dpbench.study.verdict import NOT_TESTABLE, NotEnough
 
 CHANCE = 2.5  # ‖mean - ∇F̂‖ over its expected root mean square: an unbiased estimator hardly ever exceeds it
 GROWS = 0.25  # exponent of d from which a variance counts as growing

@@ -16,6 +16,7 @@ import pandas as pd
 from dpbench import frames
 from dpbench.experiments.zeroth_order.formulas import noise_of, variance_of, whole_bound
 from dpbench.experiments.zeroth_order.rows import PAPER, mean_of, noted, over_seeds, stderr
+from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough
 from dpbench.study.context import Context
 from dpbench.study.laws import mean_interval
 from dpbench.study.output import Table, Words
@@ -23,7 +24,6 @@ from dpbench.study.panels import Panels, curve, joined
 from dpbench.study.paper import Ends, WithWords
 from dpbench.study.statistics import plus_minus
 from dpbench.study.style import BLUE, GREY, Look
-from dpbench.study.verdict import NOT_TESTABLE, NotEnough
 
 SURE = 4.0  # standard errors beyond which a mean is not what it should be by chance
 MOVES = 5.0  # standard errors by which a wrong run has to move the measure

@@ -10,12 +10,12 @@ import numpy as np
 import pandas as pd
 
 from dpbench.experiments.zeroth_order.formulas import rho_of
+from dpbench.study.claim_verdict import NotEnough
 from dpbench.study.context import Context
 from dpbench.study.laws import share_interval
 from dpbench.study.paper import Paper
 from dpbench.study.statistics import means, plus_minus
 from dpbench.study.style import GREEN, GREY, SKY, Look, look
-from dpbench.study.verdict import NotEnough
 
 METHODS = {
     "o2nc": look("o2nc"),

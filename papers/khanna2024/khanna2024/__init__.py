@@ -18,7 +18,7 @@ from dpbench.study.output import Table
 from dpbench.study.paper import End, Ends, Paper, Stroke, by_factor, by_switches, drawn_lines
 from dpbench.study.printed import Number
 from dpbench.study.style import BLACK, BLUE, GREEN, RED
-from dpbench.study.verdicts import Cell, Place
+from dpbench.study.value_verdict import Cell, Place
 
 from khanna2024.protocol import TITLES
 

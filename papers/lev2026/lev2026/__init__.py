@@ -4,13 +4,13 @@ The paper has figures and no table, so there are claims and no printed values; w
 """
 
 import pandas as pd
+from dpbench.study.claim_verdict import NotEnough
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, band
 from dpbench.study.paper import Paper
 from dpbench.study.statistics import means
 from dpbench.study.style import BLUE, GREEN, ORANGE, RED, SKY
-from dpbench.study.verdict import NotEnough
 from wang2018 import EXPERIMENT as WANG
 from wang2018 import W0
 

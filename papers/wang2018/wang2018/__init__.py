@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 from dpbench.privacy.ledger import ConvexPerturbation, CountedRelease, Gaussian, Relation
 from dpbench.privacy.verify import spent
+from dpbench.study.claim_verdict import NotEnough
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case
 from dpbench.study.output import Table
@@ -19,8 +20,7 @@ from dpbench.study.paper import End, Ends, Paper, by_factor, by_switches
 from dpbench.study.printed import Number
 from dpbench.study.statistics import means, plus_minus
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, RED
-from dpbench.study.verdict import NotEnough
-from dpbench.study.verdicts import Cell, Place
+from dpbench.study.value_verdict import Cell, Place
 
 CONSTANTS, HALF = "constants as released", "half of Xᵀy"
 PAPER = Paper(__name__)

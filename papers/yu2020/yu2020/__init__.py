@@ -9,7 +9,7 @@ from dpbench.study.paper import Ends, Paper
 from dpbench.study.printed import Number
 from dpbench.study.statistics import means, plus_minus
 from dpbench.study.tuning import chosen
-from dpbench.study.verdicts import HONEST, Cell, Place
+from dpbench.study.value_verdict import HONEST, Cell, Place
 
 PAPER = Paper(__name__)
 METHODS = {"aop": "AMP", "psgd": "Out-SGD", "dp-sgd": "DP-SGD", "dp-gd": "DP-GD"}

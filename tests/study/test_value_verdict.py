@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 import dpbench
-from dpbench.study import laws, printed, verdicts
+from dpbench.study import laws, printed, value_verdict
 from dpbench.study.headline import headline
 from dpbench.study.printed import ALL, COUNT, FIXED, ROUNDED, STD, Number
-from dpbench.study.verdicts import HONEST, NOT_PUBLIC, Cell, Outcome, Place, Switch, judge
+from dpbench.study.value_verdict import HONEST, NOT_PUBLIC, Cell, Outcome, Place, Switch, judge
 
 A, B, C = (Switch(name, (name, True), f"line of {name}") for name in "abc")
 
@@ -42,7 +42,7 @@ def test_a_synthetic_paper_of_true_cells_differs_in_one_of_twenty_before_the_cor
     for i in range(400):
         ours, theirs = 0.6 + 0.01 * rng.standard_normal(100), 0.6 + 0.01 * rng.standard_normal(5)
         one = cell(str(i), f"{theirs.mean():.9f}", f"{theirs.std(ddof=1):.9f}", runs={HONEST: {"loss": ours.tolist()}})
-        words.append(verdicts.outcome_of(one, HONEST).word)
+        words.append(value_verdict.outcome_of(one, HONEST).word)
     assert words.count("differs") / len(words) == pytest.approx(0.05, abs=0.035)
     assert words.count("match") / len(words) == pytest.approx(0.95, abs=0.035)
 
@@ -54,7 +54,7 @@ def test_a_large_synthetic_paper_differs_in_five_percent_of_its_cells():
     for i in range(8000):
         ours, theirs = 0.6 + 0.01 * rng.standard_normal(100), 0.6 + 0.01 * rng.standard_normal(5)
         one = cell(str(i), f"{theirs.mean():.9f}", f"{theirs.std(ddof=1):.9f}", runs={HONEST: {"loss": ours.tolist()}})
-        found += verdicts.outcome_of(one, HONEST).word == "differs"
+        found += value_verdict.outcome_of(one, HONEST).word == "differs"
     assert found / 8000 == pytest.approx(0.05, abs=0.01)
 
 
@@ -66,7 +66,7 @@ def test_the_correction_releases_what_chance_gives_and_keeps_what_is_far():
         ours = (0.6 + 0.01 * rng.standard_normal(100)).tolist()
         cells.append(cell(str(i), f"{theirs.mean():.6f}", runs={HONEST: {"loss": ours}}))
     cells.append(cell("far", "0.700", runs={HONEST: sample(0.6)}))
-    assert sum(verdicts.outcome_of(one, HONEST).word == "differs" for one in cells) > 4
+    assert sum(value_verdict.outcome_of(one, HONEST).word == "differs" for one in cells) > 4
     differs = [one.cell.place.column for one in judge(cells) if one.outcome.word == "differs"]
     assert "far" in differs
     assert len(differs) <= 3
@@ -213,7 +213,7 @@ def test_what_also_comes_out_of_wrong_noise_is_blind_to_it():
     for factor in (0.5, 2.0):
         found = judge([cell(runs=right, planted=FAR | {factor: sample(0.601, seed=1)})])[0]
         assert (found.word, found.survival, found.counts) == ("blind to noise", "", True)
-        assert [name for name, seen in found.notices.items() if not seen] == [verdicts.NOISE[factor]]
+        assert [name for name, seen in found.notices.items() if not seen] == [value_verdict.NOISE[factor]]
     stream = {HONEST: {"loss": [0.6] * 5}}
     blind = FAR_STREAM | {2.0: {"loss": [0.6001] * 5}}
     one = judge([cell(stream=stream, planted={}, planted_stream=blind)])[0]
@@ -235,7 +235,7 @@ def test_other_recipes_are_shown_and_never_decide():
 def test_neighbours_of_the_grid_are_recipes_and_equal_runs_say_nothing():
     cells = [cell(f"ε = {i}", f"{0.6 + 0.1 * i:.3f}", runs={HONEST: sample(0.6 + 0.1 * i, seed=i)}, series=("m",))
              for i in range(3)]  # fmt: skip
-    assert all(one.notices[verdicts.NEIGHBOUR] for one in judge(cells))
+    assert all(one.notices[value_verdict.NEIGHBOUR] for one in judge(cells))
     same = cell(runs={HONEST: sample(0.6)}, planted=FAR | {"the sibling": sample(0.6)})
     assert "the sibling" not in judge([same])[0].notices
 
@@ -409,14 +409,14 @@ def test_exact_is_tried_before_match_and_no_data_before_not_comparable():
 def test_a_trivial_cell_does_not_loosen_the_correction():
     """Among many that differ for sure .04 would stand; of three tested cells it is what chance gives."""
     outcomes = [Outcome("differs", chance=0.04), *[Outcome("match", chance=0.5)] * 2]
-    assert [one.word for one in verdicts._corrected(outcomes)[0]] == ["match"] * 3
+    assert [one.word for one in value_verdict._corrected(outcomes)[0]] == ["match"] * 3
     outcomes += [Outcome("trivial", "start", chance=1e-9)] * 36
-    assert [one.word for one in verdicts._corrected(outcomes)[0]] == ["match"] * 3 + ["trivial"] * 36
+    assert [one.word for one in value_verdict._corrected(outcomes)[0]] == ["match"] * 3 + ["trivial"] * 36
 
 
 def test_a_planted_run_is_judged_alone_in_the_right_report():
     """Its bar is that of the right report: with many planted cells in one report the bar would move with them."""
-    _, stands = verdicts._corrected([Outcome("match", chance=c) for c in (0.5, 0.6, 0.7, 0.8)])
+    _, stands = value_verdict._corrected([Outcome("match", chance=c) for c in (0.5, 0.6, 0.7, 0.8)])
     assert [stands(0, chance) for chance in (0.0124, 0.0126)] == [True, False]
 
 
@@ -437,9 +437,9 @@ def test_trivial_cells_that_differ_are_not_listed():
 
 def test_the_level_is_in_one_place(monkeypatch):
     one = cell("1", "0.608", runs={HONEST: sample(0.6)})
-    assert verdicts.outcome_of(one, HONEST).word == "match"
+    assert value_verdict.outcome_of(one, HONEST).word == "match"
     monkeypatch.setattr(laws, "LEVEL", 0.5)
-    assert verdicts.outcome_of(one, HONEST).word == "differs"
+    assert value_verdict.outcome_of(one, HONEST).word == "differs"
     assert "tests a p below 0.5" in " ".join(headline([each.record() for each in judge([one])]).lines())
 
 
