@@ -3,9 +3,10 @@
 Every fit on the same rows is a release, also those that cross-validation, bagging or a plain loop make, and their ε may
 be chosen by looking at earlier ones. So the total has to hold for adaptively chosen ε. Gaussian releases do: the sum of
 their squared multipliers is a filter (Smith and Thakurta 2022, fully adaptive Gaussian differential privacy), so all of
-them together are one Gaussian. What is not Gaussian alone adds its own (ε, δ), and plain sums are a filter too (Rogers,
-Roth, Ullman and Vadhan 2016). The two parts may be interleaved, as mechanisms run concurrently compose like others
-(Lyu 2022; Vadhan and Wang 2021).
+them together are one Gaussian. An exponential mechanism beside Gaussians counts as the Gaussian that is no better than
+it (`gaussian_for`). Any other fit adds its own (ε, δ), and plain sums are a filter too (Rogers, Roth, Ullman and Vadhan
+2016). The two parts may be interleaved, as mechanisms run concurrently compose like others (Lyu 2022; Vadhan and Wang
+2021). The first fit costs no more than its own ε: nothing was seen before it, and a second is admitted by the filter.
 
 SQLite gives the lock between threads and processes, and charges that survive a crash. Each charge has a *mark*, the
 SHA-256 of the mark before it and of what it says; the first mark is that of the budget itself. Whoever remembers a mark
@@ -33,8 +34,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dpbench.errors import PrivacyError, UserError, positive
+from dpbench.privacy.accounting.gaussian import gaussian_for
 from dpbench.privacy.check import at_most
-from dpbench.privacy.ledger import Composition, CountedRelease, Gaussian, Relation, Release
+from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Relation, Release
 from dpbench.privacy.plain import plain, release_of
 from dpbench.privacy.verify import spent
 
@@ -209,8 +211,9 @@ class DataBudget:
 
         Args:
             what: a few words for the file.
-            releases: all that it plans to release. Gaussians alone cost √k for k fits rather than k. Nothing where a
-                method says its releases only while it runs: then it is charged (ε, δ).
+            releases: all that it plans to release. Gaussians, with exponential mechanisms beside them or without, cost
+                √k for k fits rather than k. Nothing where a method says its releases only while it runs: then it is
+                charged (ε, δ).
             epsilon, delta: what the fit may cost, at least the cost of its releases; both finite and not negative.
             relation: the neighbours that it is private under, None for the budget's own.
             unit: what it protects all rows of, as of `create`.
@@ -267,9 +270,9 @@ class DataBudget:
         for charge in charges:
             entries = charge.composition
             # Gaussians join one composition, whose ε grows with √k; of any other fit (ε, δ) add up.
-            if entries and all(type(entry.release) is Gaussian for entry in entries):
+            if {type(entry.release) for entry in entries} in ({Gaussian}, {Gaussian, BoundedRange}):
                 for entry in entries:
-                    together[entry.release] += entry.count
+                    together[gaussian_for(entry.release)] += entry.count
             else:
                 epsilons.append(charge.epsilon)
                 deltas.append(charge.delta)
@@ -279,6 +282,8 @@ class DataBudget:
         if together:
             entries = tuple(CountedRelease(release, count, "") for release, count in together.items())
             epsilon += spent(entries, left, self.relation).epsilon
+        if len(charges) == 1 and charges[0].delta <= self.delta:
+            epsilon = min(epsilon, charges[0].epsilon)
         return epsilon
 
     @contextlib.contextmanager

@@ -16,12 +16,15 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import numpy as np
 import pytest
+from scipy.special import ndtr, ndtri
 
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
+from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_for, gaussian_mu
 from dpbench.privacy.data_budget import BudgetSpent, DataBudget, _mark
-from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace
+from dpbench.privacy.ledger import BoundedRange, CountedRelease, Gaussian, Laplace, Relation
+from dpbench.privacy.verify import spent
 
 FORK = multiprocessing.get_context("fork")
 
@@ -100,9 +103,51 @@ def test_what_is_not_gaussian_alone_adds_up():
 
 def test_a_gaussian_beside_another_release_is_not_taken_for_gaussians_alone(budget):
     mixed = (*gaussian(0.5, 1e-8), CountedRelease(Laplace(2.0), 1, "noise"))
-    for spent in (1.0, 2.0):
+    for total in (1.0, 2.0):
         spend(budget, 1.0, 1e-8, mixed)
-        assert budget.epsilon_spent == pytest.approx(spent)
+        assert budget.epsilon_spent == pytest.approx(total)
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 0.3, 1.0, 3.0, 10.0, 30.0])
+def test_no_test_tells_a_choice_better_than_the_gaussian_that_stands_for_it(epsilon):
+    """All pairs of losses t and t - ε: the errors of the one test that is worth making, beside the Gaussian's."""
+    t = np.linspace(0, epsilon, 20_001)[1:-1]
+    alpha, beta = np.expm1(epsilon - t) / np.expm1(epsilon), np.expm1(t) / np.expm1(epsilon)
+    apart = 1 / gaussian_for(BoundedRange(epsilon)).noise_multiplier
+    of_gaussian = ndtr(-ndtri(alpha) - apart)
+    assert np.all(of_gaussian <= beta * (1 + 1e-9))
+    assert np.any(of_gaussian >= beta * (1 - 1e-6))  # so a smaller one would not do
+    assert math.isfinite(gaussian_for(BoundedRange(1e6)).noise_multiplier)
+
+
+def windowed(epsilon=1.0, delta=1e-8):
+    """A plan of a choice beside Gaussians that costs (ε, δ), and 30 % of whose μ² is the choice."""
+    mu = gaussian_mu(epsilon, delta)
+    return (CountedRelease(BoundedRange(mu * math.sqrt(1.2)), 1, "window"),
+            CountedRelease(Gaussian(1 / (mu * math.sqrt(0.69))), 1, "mean"))  # fmt: skip
+
+
+def test_fits_with_a_choice_beside_gaussians_compose_gaussian_fors_do(budget):
+    spend(budget, releases=windowed())
+    assert budget.epsilon_spent <= 1  # the first costs no more than its own ε
+    spend(budget, releases=windowed())
+    spend(budget, releases=windowed())
+    together = spent(windowed() * 3, 1e-6, Relation.REPLACE_ONE).epsilon
+    assert together <= budget.epsilon_spent < 2
+    spend(budget, releases=gaussian(0.5, 1e-8))
+    assert budget.epsilon_spent < 2.1
+    # A choice alone keeps its own ε, which is far less than its Gaussian's at a small δ.
+    before = budget.epsilon_spent
+    spend(budget, 0.1, 0.0, (CountedRelease(BoundedRange(0.1), 1, "median"),))
+    assert budget.epsilon_spent == pytest.approx(before + 0.1)
+
+
+def test_the_first_fit_costs_its_own_epsilon_and_no_second_is_admitted_by_that():
+    budget = DataBudget.create(None, epsilon=1, delta=1e-8)
+    spend(budget, releases=windowed())
+    assert budget.epsilon_spent == 1
+    with pytest.raises(BudgetSpent):
+        spend(budget, 1e-6, 1e-9, gaussian(1e-6, 1e-9))
 
 
 def test_a_plan_that_costs_more_than_is_asked_for_is_refused(budget):

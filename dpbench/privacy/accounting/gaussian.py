@@ -24,12 +24,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbench.errors import UserError
-from dpbench.privacy.ledger import Counts, Gaussian, LastIterate
+from dpbench.privacy.ledger import BoundedRange, Counts, Gaussian, LastIterate, Release
 
 
 def squared_mu(releases: Counts) -> float:
     """μ² = Σ 1/z² of the Gaussian ones among `releases`."""
     return math.fsum(c / r.noise_multiplier**2 for r, c in releases if isinstance(r, Gaussian))
+
+
+def gaussian_for(release: Release) -> Gaussian:
+    """The Gaussian whose trade-off function is nowhere above that of a release, Gaussian or `BoundedRange`.
+
+    Losses in [t - ε, t] are no worse than the two of randomised response, which err at rates (α, β) with
+    (1 + (e^ε - 1)α)(1 + (e^ε - 1)β) = e^ε for some t: odds(1 - β) = e^ε odds(α). That is the curve of a logistic
+    variable that moves by ε, and Φ⁻¹(1 - β) - Φ⁻¹(α) is largest at α = β = 1/(1 + e^{ε/2}), as Φ⁻¹ of the logistic
+    function rises most at 0. Hence μ = 2Φ⁻¹(1 - α) there, 0.63 ε for small ε.
+
+    >>> from dpbench.privacy.ledger import BoundedRange
+    >>> round(1 / gaussian_for(BoundedRange(1.0)).noise_multiplier, 3)
+    0.624
+    """
+    from scipy.special import log_expit, ndtri_exp
+
+    if isinstance(release, Gaussian):
+        return release
+    assert isinstance(release, BoundedRange)
+    return Gaussian(float(-0.5 / ndtri_exp(log_expit(-release.epsilon / 2))))
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
