@@ -26,6 +26,7 @@ def _name(page):
 
 PAGES = [ROOT / "README.md", *sorted(path for path in (ROOT / "docs").rglob("*.md") if "generated" not in path.parts)]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+ABRIDGED = re.compile(r"^print\(.*\)  # (.*?);? …$", re.MULTILINE)  # the first words that a line prints
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)|\{include\} (\S+)")
 
 
@@ -138,7 +139,8 @@ def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, capsys, monkeypa
             else:
                 above = "\n" * (whole[: found.start(2)].count("\n"))  # so that a traceback names the page's line
                 exec(compile(above + text, str(page), "exec"), namespace)
-                capsys.readouterr()
+                shown = capsys.readouterr().out
+                assert [one for one in ABRIDGED.findall(text) if one not in shown] == []
         elif language == "console" and (missing := not_at_hand(text)):
             skipped += missing
         elif language == "console":
