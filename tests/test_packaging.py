@@ -52,6 +52,18 @@ def test_what_make_again_makes_is_there():
         assert artefact in known | {""}, reference
 
 
+@pytest.mark.parametrize(
+    "path", [*sorted((ROOT / ".github").rglob("*.yml")), ROOT / ".ci" / "run"], ids=lambda path: path.name
+)
+def test_ci_names_only_what_is_there(path):
+    said, made = path.read_text(), (ROOT / "Makefile").read_text()
+    extras = files.read_toml(ROOT / "pyproject.toml")["project"]["optional-dependencies"]
+    assert set(re.findall(r"\bmake ([a-z]+)", said)) <= set(re.findall(r"^([a-z]+):", made, re.MULTILINE))
+    assert set(re.findall(r"\.\[(\w+)\]", said)) <= set(extras)
+    named = re.findall(r"\b(?:tests|examples|dpbench|requirements)/[\w./]+", said)
+    assert [one for one in named if not (ROOT / one).exists()] == []
+
+
 def test_name_and_version_are_told_once():
     project = files.read_toml(ROOT / "pyproject.toml")
     assert project["project"]["name"] == dpbench.DISTRIBUTION
