@@ -1269,34 +1269,31 @@ def _put(copy: Path, name: str, mutated: str) -> Iterator[None]:
 def tried_at_random(count: int, seed: int) -> Iterator[tuple[random_mutants.Site, str]]:
     """Mistakes drawn over the whole tree, each with what became of it under the tests that cover its file."""
     with _copied(WHOLE) as copy:
-        drawn = random_mutants.drawn(count, seed)
-        sound: dict[str, bool] = {}
-        for one, tests in zip(drawn, random_mutants.running(copy, drawn), strict=True):
-            if tests is None:
-                tests = [f"tests/{file}" for file in random_mutants.covering(one.file)]
-                for test in tests:  # a test that fails without the mistake notices nothing
-                    sound[test] = sound[test] if test in sound else _ended(copy, test, marks=COMMON) in (0, NONE)
-                tests = [test for test in tests if sound[test]]
-            with _put(copy, one.file, one.mutated(copy)):
-                # The tests of its own room first: they are the likeliest to notice.
-                likely = sorted(tests, key=lambda test: f"/{one.file.partition('/')[0]}/" not in test)
-                status = 0
-                for step in (likely[:FIRST], likely[FIRST:]):
-                    status = status or (_ended(copy, *step, keep=False, marks=COMMON) if step else 0)
-            # A name that pytest does not find is no failure, but neither is it found without the mistake.
-            if status == UNKNOWN and _ended(copy, *likely, marks=COMMON) == UNKNOWN:
-                status = NONE
-            status = status or _thoroughly(copy, one)
-            yield one, BROKEN if status == NONE else NOTICED if status else SURVIVES
+        left = random_mutants.drawn(count, seed)
+        for marks in (COMMON, random_mutants.THOROUGH):
+            among = {test for one in left for test in random_mutants.thorough(one.file)} if marks != COMMON else ()
+            judged = random_mutants.running(copy, left, marks, sorted(among)) if left else []
+            survived = []
+            for one, tests in zip(left, judged, strict=True):
+                if _noticed(copy, one, tests, marks):
+                    yield one, NOTICED
+                else:
+                    survived.append(one)
+            left = survived
+        yield from ((one, SURVIVES) for one in left)
 
 
-def _thoroughly(copy: Path, one: random_mutants.Site) -> int:
-    """1 where the thorough tests of its file and room notice a mistake, and pass without it; else 0."""
-    tests = random_mutants.thorough(one.file)
-    with _put(copy, one.file, one.mutated(copy)):
-        if _ended(copy, *tests, keep=False, marks=random_mutants.THOROUGH) in (0, NONE):
-            return 0
-    return int(_ended(copy, *tests, marks=random_mutants.THOROUGH) == 0)
+def _noticed(copy: Path, one: random_mutants.Site, tests: list[str], marks: str) -> bool:
+    """Whether one of these tests, which pass without the mistake, fails with it; a few of them are tried first."""
+    for step in filter(None, (tests[:FIRST], tests[FIRST:])):
+        with _put(copy, one.file, one.mutated(copy)):
+            status = _ended(copy, *step, keep=False, marks=marks)
+        # A name that pytest does not find is no failure, unless it finds it without the mistake.
+        if status == UNKNOWN:
+            status = _ended(copy, *step, marks=marks) != UNKNOWN
+        if status not in (0, NONE):
+            return True
+    return False
 
 
 def _ended(copy: Path, *tests: str, keep: bool = True, marks: str = "") -> int:

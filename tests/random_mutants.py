@@ -1,16 +1,18 @@
 """Mistakes drawn at random over all of dpbench: `python -m tests.mutants --random 60 --seed 1`.
 
 An operator is drawn, then a place in the source where it applies: a comparison that takes or leaves its border or is
-turned round, another constant, another sign, a statement left out, two arguments swapped. Each is judged by all tests
+turned round, another constant, another sign, a statement left out, two arguments swapped. Each is judged by the tests
 of `make test` that run its statement: one run of them all, with a mark before the statement of each mistake, tells
 which. What runs where a module is loaded has no such tests, and is judged by those of its file and room. What is left
-is judged by the thorough tests of its file and room, of an experiment by what its paper says of the committed rows.
+is judged in the same way by the thorough tests of its file and room, of an experiment by what its paper says of the
+committed rows. `ENOUGH` seconds of tests judge a mistake; one that needs more of them to be noticed survives.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import itertools
 import os
 import random
 import subprocess
@@ -33,6 +35,7 @@ SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
 # Guards and speed, which no outcome shows: what `zip` does with unequal lengths, how much a cache keeps, copies.
 UNSEEN = ("strict", "maxsize", "stacklevel", "copy", "kw_only", "frozen")
 LEFT_OUT = ("scaffolding/", "version.py")  # templates, and a number
+ENOUGH = 120.0  # seconds of tests, each as long as it took without the mistake
 COMMON, THOROUGH = "not slow and not thorough", "thorough and not slow"  # what make test and make thorough run
 MARKS = """
 import os
@@ -252,16 +255,21 @@ def marked(source: bytes, numbered: Iterable[tuple[int, Site]]) -> tuple[str, se
     return ast.unparse(ast.fix_missing_locations(tree)), marks.placed
 
 
-def running(copy: Path, drawn: list[Site], workers: int = 2) -> list[list[str] | None]:
-    """Of each site the tests that run its statement and pass, quick ones first; None where it runs at the import.
+def running(
+    copy: Path, drawn: list[Site], marks: str = COMMON, among: Iterable[str] = (), workers: int = 2
+) -> list[list[str]]:
+    """Of each site the tests that run its statement and pass, the likeliest and quickest first, `ENOUGH` of them.
 
-    copy: a copy of the tree, whose files are marked, and unmarked again.
+    Where a statement runs at the import, those of the files that cover it. copy: a copy of the tree, whose files are
+    marked, and unmarked again. marks, among: the tests, as of pytest -m and as its arguments.
     """
     by_file: dict[str, list[tuple[int, Site]]] = defaultdict(list)
     for number, one in enumerate(drawn):
         by_file[one.file].append((number, one))
     folder, placed = copy / "marks", set[int]()
-    folder.mkdir()
+    folder.mkdir(exist_ok=True)
+    for log in folder.iterdir():
+        log.unlink()
     (copy / "dpbench/_marks.py").write_text(MARKS.format(folder=str(folder)))
     whole = {file: (copy / "dpbench" / file).read_bytes() for file in by_file}
     for file, numbered in by_file.items():
@@ -269,8 +277,9 @@ def running(copy: Path, drawn: list[Site], workers: int = 2) -> list[list[str] |
         placed |= numbers
         (copy / "dpbench" / file).write_text(text, encoding="utf-8")
     report = copy / "report.xml"
-    command = ["-m", "pytest", "-q", "-n", str(workers), "-m", COMMON, "-p", "no:cacheprovider", f"--junitxml={report}"]
-    subprocess.run([sys.executable, *command], cwd=copy, env={**os.environ, "PYTHONPATH": str(copy)}, check=False,
+    command = f"-m pytest -q -n {workers} -p no:cacheprovider --junitxml={report} -m".split()
+    arguments, environment = [sys.executable, *command, marks, *among], {**os.environ, "PYTHONPATH": str(copy)}
+    subprocess.run(arguments, cwd=copy, env=environment, check=False,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     for file, text_before in whole.items():
         (copy / "dpbench" / file).write_bytes(text_before)
@@ -282,7 +291,16 @@ def running(copy: Path, drawn: list[Site], workers: int = 2) -> list[list[str] |
             number, _, test = line.partition(" ")
             if test in seconds:
                 seen[int(number)].add(test)
-    return [sorted(seen[i], key=seconds.__getitem__) if i in placed else None for i in range(len(drawn))]
+    return [_enough(one, seen[i] if i in placed else None, seconds) for i, one in enumerate(drawn)]
+
+
+def _enough(one: Site, ran: set[str] | None, seconds: dict[str, float]) -> list[str]:
+    """The tests of a site in the order in which they are tried: those of its file and room, then all others."""
+    likely = {f"tests/{test}": rank for rank, test in enumerate(covering(one.file))}
+    ran = {test for test in seconds if test.partition("::")[0] in likely} if ran is None else ran
+    order = sorted(ran, key=lambda test: (likely.get(test.partition("::")[0], len(likely)), seconds[test]))
+    spent = itertools.accumulate(seconds[test] for test in order)
+    return [test for test, until in zip(order, spent, strict=True) if until <= ENOUGH]
 
 
 def passed(report: Path) -> dict[str, float]:

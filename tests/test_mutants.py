@@ -114,26 +114,31 @@ def test_random_mutants_are_drawn_anew_from_their_seed_and_have_tests():
     assert random_mutants.covering("privacy/verify.py")[0] == "privacy/test_verify.py"
 
 
-@pytest.mark.parametrize(("tests", "statuses", "thorough", "became"), [
-    (["tests/test_a.py::test_a"], (0, 0), (0, 0), mutants.SURVIVES),
-    (["tests/test_a.py::test_a"], (0, 1), (0, 0), mutants.NOTICED),
-    ([], (0, 1), (0, 0), mutants.SURVIVES), (None, (0, 1), (0, 0), mutants.NOTICED),
-    (None, (1, 1), (0, 0), mutants.SURVIVES), ([], (0, 0), (0, 1), mutants.NOTICED),
-    ([], (0, 0), (1, 1), mutants.SURVIVES), ([], (0, 0), (5, 5), mutants.SURVIVES),
+@pytest.mark.parametrize(("common", "thorough", "notices", "became"), [
+    (0, 0, "", mutants.SURVIVES), (2, 0, "", mutants.SURVIVES), (2, 0, "a0", mutants.NOTICED),
+    (90, 0, "a89", mutants.NOTICED), (2, 2, "b1", mutants.NOTICED), (0, 2, "b0", mutants.NOTICED),
+    (2, 2, "", mutants.SURVIVES), (2, 0, "unknown", mutants.NOTICED), (2, 0, "never known", mutants.SURVIVES),
 ])  # fmt: skip
-def test_a_random_mutant_is_judged_by_tests_that_pass_without_it(
-    monkeypatch, capsys, tests, statuses, thorough, became
+def test_a_random_mutant_is_judged_by_the_tests_that_run_its_statement_and_then_by_thorough_ones(
+    monkeypatch, capsys, common, thorough, notices, became
 ):
-    """By those that run its statement; at the import by those of its room; then by the thorough ones of its room."""
     (one,) = random_mutants.drawn(1, 3)
 
+    def running(copy, drawn, marks, among):
+        assert bool(among) == (marks == random_mutants.THOROUGH)
+        return [
+            [f"a{i}" for i in range(common)] if marks == random_mutants.COMMON else [f"b{i}" for i in range(thorough)]
+        ]
+
     def ended(copy, *tests, keep=True, marks=""):
-        ends = {random_mutants.COMMON: statuses, random_mutants.THOROUGH: thorough}[marks]
-        return ends[(copy / "dpbench" / one.file).read_text() != (ROOT / "dpbench" / one.file).read_text()]
+        mistaken = (copy / "dpbench" / one.file).read_text() != (ROOT / "dpbench" / one.file).read_text()
+        if "known" in notices:
+            return mutants.UNKNOWN if mistaken or "never" in notices else 0
+        return int(mistaken and notices in tests)
 
     monkeypatch.setattr(mutants, "WHOLE", ("dpbench",))
     monkeypatch.setattr(mutants, "_ended", ended)
-    monkeypatch.setattr(random_mutants, "running", lambda copy, drawn: [tests])
+    monkeypatch.setattr(random_mutants, "running", running)
     assert mutants.main(["--random", "1", "--seed", "3"]) == (became != mutants.NOTICED)
     assert capsys.readouterr().out.startswith(became)
 
@@ -160,6 +165,10 @@ def test_a_mark_tells_which_tests_run_a_statement(monkeypatch, tmp_path):
         (tmp_path / name).write_text(text)
     monkeypatch.setattr(random_mutants, "ROOT", tmp_path)
     sites = {one.line: one for one in random_mutants.sites("fit.py")}
+    monkeypatch.setattr(random_mutants, "covering", lambda file: ["test_a.py"])
     ran = random_mutants.running(tmp_path, [sites[3], sites[6], sites[10]], workers=0)
-    assert ran == [None, ["tests/test_a.py::test_runs_it"], ["tests/test_a.py::test_runs_it"]]
+    runs_it, other = (f"tests/test_a.py::test_runs_{what}" for what in ("it", "something_else"))
+    assert [sorted(one) for one in ran] == [[runs_it, other], [runs_it], [runs_it]]
     assert (tmp_path / "dpbench/fit.py").read_text() == source
+    monkeypatch.setattr(random_mutants, "ENOUGH", 0.0)
+    assert random_mutants.running(tmp_path, [sites[6]], workers=0) == [[]]
