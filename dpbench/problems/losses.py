@@ -441,9 +441,8 @@ def check(loss: Loss) -> None:
         _held(loss, f"|ℓ''| exceeds smoothness = {loss.smoothness:g}", np.abs(bends) <= most)
         _held(loss, "it is not convex", bends >= -1e-9) if loss.convex else None
         _held(loss, "it is not (y - z)²/2", np.isclose(value, (label - z) ** 2 / 2)) if loss.quadratic else None
-        distant = np.geomspace(
-            50, 1e8, 200
-        )  # a slope that grows shows its bound far away, and by labels that are large
+        # A slope that grows shows its bound far away, and by labels that are large.
+        distant = np.geomspace(50, 1e8, 200)
         for end in (label,) if loss.binary else (label, 1e4):
             there = _at(loss.derivative, np.concatenate([-distant, distant]), np.full(2 * len(distant), end))
             steep = np.abs(there) > loss.lipschitz * (1 + 1e-9)
@@ -460,11 +459,8 @@ def check(loss: Loss) -> None:
               np.abs(third) <= loss.hessian_lipschitz * (1 + 1e-6) + 1e-9)  # fmt: skip
         if loss.logistic:
             p = -label * slope
-            _held(
-                loss,
-                "its slope does not determine its curvature",
-                (p >= 0) & (p <= 1) & np.isclose(second, p * (1 - p)),
-            )
+            determined = (p >= 0) & (p <= 1) & np.isclose(second, p * (1 - p))
+            _held(loss, "its slope does not determine its curvature", determined)
 
 
 def _at(function: Callable[..., np.ndarray], z: np.ndarray, y: np.ndarray) -> np.ndarray:

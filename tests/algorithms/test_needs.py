@@ -135,6 +135,9 @@ def test_the_built_in_losses_are_what_they_declare():
     [
         ({"lipschitz": 0.9}, r"\|ℓ'\| exceeds lipschitz = 0.9"),
         ({"smoothness": 0.9}, r"\|ℓ''\| exceeds smoothness = 0.9"),
+        ({"smoothness": 0.9, "smooth": False}, r"\|ℓ''\| exceeds smoothness = 0.9"),
+        ({"second_derivative": lambda *a: (1 + 5e-5) * LogCosh.second_derivative(*a)}, r"\|ℓ''\| exceeds smoothness"),
+        ({"derivative": lambda self, z, y, out: np.tanh(z - y) + 1e-3 * z.mean()}, "of one row depends on others"),
         ({"hessian_lipschitz": 0.7}, r"\|ℓ'''\| exceeds hessian_lipschitz"),
         ({"quadratic": True}, "it is not"),
         ({"logistic": True}, "its slope does not determine its curvature"),

@@ -43,8 +43,11 @@ def test_a_weight_multiplies_the_loss_of_its_class_alone(name, weights, labels):
     for function in ("value", "derivative"):
         weighted, plain = (getattr(one, function)(z.copy(), y, np.empty_like(z)) for one in (loss, base))
         np.testing.assert_allclose(weighted, v * plain)
-    short = loss.bounded(z.copy(), y, 0.05, np.empty_like(z)).reshape(2, loss.outputs, 6)
-    assert np.linalg.norm(short, axis=1).max() <= 0.05 * (1 + 1e-12)
+    slopes = loss.derivative(z.copy(), y, np.empty_like(z)).reshape(2, loss.outputs, 6)
+    lengths = np.linalg.norm(slopes, axis=1, keepdims=True)
+    for bound in (0.05, np.median(lengths), loss.lipschitz, 2 * loss.lipschitz):
+        short = loss.bounded(z.copy(), y, bound, np.empty_like(z)).reshape(slopes.shape)
+        np.testing.assert_allclose(short, slopes * np.minimum(1, bound / lengths), rtol=1e-12)
     losses.check(loss)
     assert not loss.logistic  # objective perturbation must not take its Jacobian for free
 

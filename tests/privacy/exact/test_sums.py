@@ -6,6 +6,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from dpbench.errors import PrivacyError
 from dpbench.privacy.exact import sums
 from dpbench.privacy.exact.sums import CertifiedMinimiser, Coordinates, Objective, RowSensitivity
 from dpbench.privacy.ledger import Relation
@@ -56,3 +57,49 @@ def test_no_rounding_takes_a_distance_below_what_it_is(relation):
         assert Fraction(moved.l2(relation)) ** 2 > (4 * size if relation is REPLACE else size)
         assert Fraction(moved.sum_of_sizes(relation)) > size * relation.rows
         assert Fraction(float(entry)) > size * relation.rows
+
+
+@pytest.mark.parametrize("kind", ["sum", "gram", "coordinates"])
+def test_public_arithmetic_changes_what_an_integer_counts_and_nothing_else(kind):
+    integers, moved, start = np.array([[3, -5]]), RowSensitivity(9, 36, 4), np.array([0.5, -1.0])
+    one = {
+        "sum": lambda: sums.Sum(integers, 0.25, moved, start, within=7.0),
+        "gram": lambda: sums.Gram(integers, 0.25, moved, start, within=7.0),
+        "coordinates": lambda: Coordinates(integers, 0.25, np.array([2, 3]), 11, start),
+    }[kind]()
+    other = (3 * (np.array([1.0, 2.0]) + one) / 4) * 8 + 1.0
+    assert type(other) is type(one)
+    assert (other.unit, other.moved) == (0.25 * 3 / 4 * 8, one.moved)
+    np.testing.assert_array_equal(other.integers, integers)
+    np.testing.assert_array_equal(other.within, one.within)
+    np.testing.assert_array_equal(other.offset, np.add(start, [1.0, 2.0]) * 6 + 1.0)
+    if kind == "coordinates":
+        half, entry = other[:, np.array([1])], other[[0], [1]]
+        assert (half.integers, half.most, half.n, half.unit, half.offset) == (-5, 3, 11, other.unit, other.offset[1])
+        assert (entry.integers, entry.moved, entry.unit, entry.offset) == (-5, (9, 36, 3), 1.5, other.offset[1])
+        assert list(one.moved) == [13, 52, 5]
+        np.testing.assert_allclose(one.within, [22, 33], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("bits", "moved"), [(0, (9, 36, 4)), (3, (9 * 64, 36 * 64, 32)), (3, (9 * 64, 36 * 64, None))])
+def test_parts_that_count_less_move_by_more_integers_and_by_the_same_sum(bits, moved):
+    part = sums.Sum(np.array([[3]]), 0.5, RowSensitivity(9, 36, moved[2] and 4), 1.0, within=7.0).finer(bits)
+    assert (part.moved, part.unit, part.offset, part.within) == (moved, 0.5 / 2**bits, 1.0, 7.0 * 2**bits)
+
+
+@pytest.mark.parametrize(("use", "message"), [
+    (lambda one: one * 0, "positive numbers only"), (lambda one: one / -1.0, "positive numbers only"),
+    (lambda one: one * math.inf, "positive numbers only"), (lambda one: one / math.nan, "positive numbers only"),
+    (lambda one: one + one, "may not be added"), (lambda one: one[:, 0], "may not be read"),
+    (np.asarray, "may not be read"),
+    (lambda one: one * 2.0**901, "unit must be positive"), (lambda one: one / 2.0**901, "unit must be positive"),
+    (lambda one: np.stack([one, one]), "to numpy.stack"), (lambda one: np.stack([one], axis=0), "to numpy.stack"),
+    (lambda one: np.tile(one, (2, 1)), "to numpy.tile"), (np.abs, None), (np.sort, "to numpy.sort"),
+    (lambda one: sums.Sum(one.integers, 1.0, RowSensitivity(1, 4, -1)), "cannot have a negative size"),
+])  # fmt: skip
+def test_every_other_use_of_a_sum_is_refused(use, message):
+    one = sums.Sum(np.array([[3, -5]]), 1.0, RowSensitivity(9, 36, 0))
+    with pytest.raises(PrivacyError if message else TypeError, match=message):
+        use(one)
+    for same in (np.stack([one]), np.concatenate([one]), np.tile(one, (1, 1)), one * 2.0**900, one / 2.0**900):
+        assert same.integers is one.integers
