@@ -84,6 +84,10 @@ class SubmissionManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_o
     author: TEXT = ""
     licence: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.+ ()-]*$", max_length=60)] = ""
 
+    def __post_init__(self) -> None:
+        if not (self.author or self.library):
+            raise ValueError("author: a submission has one, as tables show it; give --author NAME")
+
 
 class Traced(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The recorded iterations of one run, by column."""

@@ -67,7 +67,7 @@ def submit(algorithm: str | None, archive: str | None, author: str, licence: str
     """Put a method into an archive and check it as the leaderboard does; or check an archive.
 
     \b
-    dpbench submit --algo my_method.py:MyMethod --profile quick
+    dpbench submit --algo my_method.py:MyMethod --author "Ada L." --profile quick
     dpbench submit --check my-method.dpbench.zip
 
     A check draws private copies of the problems and runs the method on them in a process that has no rows: it asks for

@@ -7,6 +7,7 @@ and how.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import signal
@@ -47,6 +48,7 @@ class Here:
 
 
 POOL_THREADS = 4  # that joblib's pool starts in this process: its manager, a queue's feeder, and some to spare
+WORKER = 512 << 20  # bytes of address space: a worker that has loaded everything takes 390 MB
 
 
 class Local:
@@ -75,7 +77,7 @@ class Local:
             batch_size=1,
             pre_dispatch="n_jobs",
         )
-        _room_for_threads()
+        _room_for_pool()
         # Threads share one BLAS: the limit that `execute` sets would end with the first of them.
         with threadpool_limits(1 if self._backend == "threading" else None), warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
@@ -88,8 +90,14 @@ class Local:
                     yield index, WorkerDeath(1, type(death).__name__)
 
 
-def _room_for_threads() -> None:
-    """MemoryError where a pool's own threads would not start: it would wait for them for ever."""
+def _room_for_pool() -> None:
+    """MemoryError where a pool's own threads would not start, or no worker: it would wait for them for ever."""
+    with contextlib.suppress(ImportError):  # not on every system
+        import resource
+
+        # OpenBLAS asks again, in a loop without an end, for memory that a limit (ulimit -v) keeps from a worker.
+        if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < WORKER:
+            raise MemoryError("a worker process does not fit into the limit on this one")
     end = threading.Event()
     threads = [threading.Thread(target=end.wait, daemon=True) for _ in range(POOL_THREADS)]
     try:

@@ -342,7 +342,8 @@ def _setting(field: Any) -> wire.DescribedSetting:
         number = isinstance(msgspec.convert("1", field.type, strict=False), int | float)
     except msgspec.ValidationError:
         number = False
-    default = msgspec.to_builtins(None if field.default is msgspec.NODEFAULT else field.default, enc_hook=repr)
+    default = field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory()
+    default = msgspec.to_builtins(None if default is msgspec.NODEFAULT else default, enc_hook=repr)
     return wire.DescribedSetting(name=field.name, default=default, number=number)
 
 

@@ -6,6 +6,7 @@ itself can only raise the noise: see `server`.
 
 from __future__ import annotations
 
+import copy
 import functools
 from typing import Any
 
@@ -50,11 +51,11 @@ class ServedMethod(Algorithm):
                 raise UserError(f"{code.reference}: accounting {mode}: {flaw}")
         # A stranger's δ is one of ours: with .9, say, any noise would do for its ε.
         delta = told.delta if ours or told.delta == 0 else rules.DELTA
-        fields = [(one.name, NUMBER if one.number else Any, one.default) for one in told.settings]
         try:
+            fields = [(one.name, NUMBER if one.number else Any, _default(one.default)) for one in told.settings]
             settings = msgspec.defstruct("Settings", fields, bases=(BaseSettings,), frozen=True)
         except (TypeError, ValueError) as error:
-            raise UserError(f"{code.reference}: settings: {ascii(str(error))[1:200]}") from None
+            raise UserError(f"{code.reference}: settings: {ascii(str(error))[1:-1][:200]}") from None
         own: dict[str, Any] = {
             "name": told.name, "title": told.title, "relation": told.relation, "either": told.either,
             "accountings": tuple(told.accountings), "paper_accounting": told.paper_accounting, "delta": delta,
@@ -144,12 +145,17 @@ def _budget(budget: Any) -> dict[str, Any]:
             "accounting": budget.accounting}  # fmt: skip
 
 
+def _default(told: Any) -> Any:
+    """A default as a struct takes it: lists and tables are copied for each."""
+    return msgspec.field(default_factory=lambda: copy.deepcopy(told)) if isinstance(told, list | dict) else told
+
+
 def _needs(told: dict[str, Any]) -> Needs:
     """The needs that a method states; UserError for what are none."""
     try:
         needs = msgspec.convert(told, Needs)
     except msgspec.ValidationError as error:
-        raise UserError(f"needs: {ascii(str(error))[1:200]}") from None
+        raise UserError(f"needs: {ascii(str(error))[1:-1][:200]}") from None
     if not needs.covered:
         raise UserError("needs: there is no loss that its proof covers")
     return needs

@@ -36,14 +36,14 @@ class Limits:
 
 @functools.cache
 def at_hand() -> str | None:
-    """The path of bubblewrap, None where it does not work, or where `alone` knows no calls to refuse."""
+    """The path of bubblewrap; None where it does not work, or `alone` does not in it."""
     program = shutil.which("bwrap")
-    return program if program and platform.machine() in CALLS and _works(program) else None
+    return program if program and _works([*_bubblewrap(program, Path("/")), sys.executable, __file__]) else None
 
 
-def _works(program: str) -> bool:
+def _works(command: list[str]) -> bool:
     try:
-        tried = subprocess.run([*_bubblewrap(program, Path("/")), "true"], capture_output=True, timeout=20)
+        tried = subprocess.run(command, capture_output=True, timeout=20)
     except (OSError, subprocess.SubprocessError):
         return False
     return tried.returncode == 0
@@ -147,3 +147,7 @@ def alone() -> bool:
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     filtered = ctypes.create_string_buffer(header)
     return bool(prctl(38, 1, 0, 0, 0) == 0 and prctl(22, 2, filtered, 0, 0) == 0)  # no new privileges; the filter
+
+
+if __name__ == "__main__":
+    sys.exit(not alone())

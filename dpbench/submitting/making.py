@@ -26,11 +26,11 @@ def submit(algorithm: str, *, author: str = "", licence: str = "", out: str | os
 
     Args:
         algorithm: "path/to/file.py:Class"; the board runs it at its `public_settings`, on every problem it fits.
-        author, licence: as tables show them; the licence as SPDX spells it.
+        author, licence: as tables show them, the licence as SPDX spells it. A method of its own has an author.
         out: the archive to write; None: NAME.dpbench.zip here.
 
     Raises:
-        UserError: for a method that is not private, or whose name or title is taken.
+        UserError: for a method that is not private or has no author, or whose name or title is taken.
     """
     # The receiver runs the one file of the archive, so what lies in an installed package cannot go into it.
     if ".py:" not in algorithm:
@@ -50,10 +50,10 @@ def submit(algorithm: str, *, author: str = "", licence: str = "", out: str | os
     try:
         content.write(target, content.SUBMISSION, manifest, {FILE: Path(path).read_bytes()})
     except msgspec.ValidationError as error:
-        field = str(error).rpartition("$.")[2].strip("`")
-        raise UserError(
-            f"{field}: letters, digits and common marks, in a line; got {ascii(manifest[field])[:60]}"
-        ) from None
+        told, _, field = str(error).rstrip("`").partition(" - at `$.")
+        if field:
+            told = f"{field}: letters, digits and common marks, in a line; got {ascii(manifest[field])[:60]}"
+        raise UserError(told) from None
     return target
 
 

@@ -156,6 +156,27 @@ def test_a_nonconvex_loss_cannot_call_itself_convex():
         losses.check(type("Liar", (Welsch,), {"convex": True})())
 
 
+class Spiked(LogCosh):
+    """Steeper than it says on half of the way between any two of the public points."""
+
+    name = "spiked"
+
+    def derivative(self, z, y, out):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            place = (np.log(np.abs(z) / 1e-2) / np.log(5e3) * 399) % 1
+        spiked = (np.abs(z) > 1) & (np.abs(z) < 49) & (place > 0.2) & (place < 0.7)
+        return np.add(super().derivative(z, y, out), np.where(spiked, 5.0, 0.0), out=out)
+
+
+def test_a_spike_between_the_public_points_of_a_check_is_found_by_the_others(monkeypatch):
+    with monkeypatch.context() as only_public:
+        only_public.setattr(losses, "FRESH", 0)
+        losses.check(Spiked())
+    monkeypatch.setattr(losses, "FRESH", 40)  # one finds it with a chance of 1/2
+    with pytest.raises(UserError, match="spiked is not what it declares"):
+        losses.check(Spiked())
+
+
 def test_a_step_has_no_default_where_the_loss_is_not_smooth():
     X = np.eye(4)
     with pytest.raises(UserError, match="ramp loss is not smooth, and has no step of its own; give one"):

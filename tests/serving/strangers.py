@@ -7,6 +7,7 @@ import socket
 import time
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 import dpbench
@@ -348,3 +349,19 @@ class Solver(LibrarySolver):
 
 def learner(X, y, epsilon, rng):
     return X.mean(axis=0)
+
+
+class Listed(Honest):
+    """Has a list and a table as settings."""
+
+    name = "has-lists"
+
+    class Settings(BaseSettings, frozen=True):
+        T: Count = 5
+        steps: list[float] = msgspec.field(default_factory=lambda: [1.0, 0.5])
+        more: dict[str, float] = msgspec.field(default_factory=dict)
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        for t in range(settings.T):
+            W = W - settings.steps[t % len(settings.steps)] * self.gradient(problem, W, mechanisms, settings)
+        return W

@@ -121,6 +121,19 @@ def test_a_file_s_text_is_read_once(tmp_path):
     assert bound.run().status == ["done"]
 
 
+def test_lists_and_tables_are_settings(tmp_path):
+    method = algorithms.get(f"served:{FILE}:Listed")
+    settings = method.Settings()
+    assert (settings.steps, settings.more) == ([1.0, 0.5], {})
+    assert settings.steps is not method.Settings().steps
+    on = problem()
+    served_, here = (
+        bind(algorithms.get(f"{where}{FILE}:Listed"), on, [made], [BUDGET], np.zeros((1, on.d)), ["k"])
+        for where, made in (("served:", settings), ("", algorithms.get(f"{FILE}:Listed").Settings()))
+    )
+    assert np.array_equal(*(one.run(mechanisms_class=SeededMechanisms).W for one in (served_, here)))
+
+
 FORGED = """
 from dpbench.serving import wire
 from dpbench.serving.wire import DescribedSetting

@@ -15,7 +15,7 @@ PROBLEM = "gen-tiny"
 @pytest.fixture(scope="session")
 def made(tmp_path_factory):
     """The submission of an honest method."""
-    return making.submit(f"{STRANGERS}:Honest", out=tmp_path_factory.mktemp("made") / "honest.zip")
+    return making.submit(f"{STRANGERS}:Honest", author="Ada", out=tmp_path_factory.mktemp("made") / "honest.zip")
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def check(small, tmp_path):
 
     def checked(archive, **given):
         if isinstance(archive, str):
-            archive = making.submit(f"{STRANGERS}:{archive}", out=tmp_path / f"{archive}.zip")
+            archive = making.submit(f"{STRANGERS}:{archive}", author="Ada", out=tmp_path / f"{archive}.zip")
         return checking.check_submission(archive, profile="quick", results=tmp_path, jobs=1, **given)
 
     return checked

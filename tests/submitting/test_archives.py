@@ -44,6 +44,8 @@ MANIFESTS = {
     "title with a line break": {"title": "a\nb"}, "title turned round": {"title": "abc\u202edcba"},
     "title without width": {"title": "a\u200bb"}, "title of 60,000 characters": {"title": LONG},
     "author with an escape": {"author": "Zoë\x1b]0;x\x07"}, "licence with TeX": {"licence": "\\write18{ls}"},
+    "no author": {"author": ""}, "a blank for an author": {"author": " "}, "a blank for a title": {"title": " "},
+    "no title": {"title": ""},
     "class with a call": {"class_name": "X()"}, "library with a path": {"library": "../x"},
     "unknown field": {"more": 1}, "format of tomorrow": {"format": 99}, "a paper": {"kind": "paper"},
     "rows of before": {"profile": "full"}, "a hash that is none": {"sha256": {"method.py": "z"}},
@@ -128,8 +130,8 @@ def test_a_fuzz_of_archives_ends_each_in_a_line(made, tmp_path):
     assert read < 30  # bytes of the directory that say nothing may change
 
 
-@pytest.mark.parametrize("text", ["a\nb", "=1+1", "\u202eevil", "x" * 401, "<b>"])
+@pytest.mark.parametrize("text", ["", " ", "a\nb", "=1+1", "\u202eevil", "x" * 401, "<b>"])
 def test_an_author_is_words(tmp_path, text):
-    with pytest.raises(UserError, match=r"^author: letters"):
+    with pytest.raises(UserError, match=r"^author: (letters|a submission has one)"):
         making.submit(f"{STRANGERS}:Honest", author=text, out=tmp_path / "a.zip")
     assert not list(tmp_path.iterdir())

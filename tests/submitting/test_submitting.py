@@ -235,8 +235,10 @@ def test_the_command_says_what_fails_and_exits_1(made, small, tmp_path, monkeypa
         return end.value.code or 0, out + err
 
     code, told = call("submit", "--algo", f"{STRANGERS}:Honest")
+    assert (code, told) == (2, "error: --author: a submission has one, as tables show it; give --author NAME\n")
+    code, told = call("submit", "--algo", f"{STRANGERS}:Honest", "--author", "Ada")
     assert (code, "sound" in told, (tmp_path / "honest-steps.dpbench.zip").exists()) == (0, True, True), told
-    code, told = call("submit", "--algo", f"{STRANGERS}:Breaking")
+    code, told = call("submit", "--algo", f"{STRANGERS}:Breaking", "--author", "Ada")
     assert (code, "WRONG" in told, "its check fails" in told) == (1, True, True), told
     code, told = call("board", "merge", "raises.dpbench.zip")
     assert (code, "is not merged: " in told, list(tmp_path.glob("results/*"))) == (2, True, []), told
