@@ -1,11 +1,12 @@
-"""Do the intervals of `PrivateRegressor(intervals=True)` cover? Ten families, and four real tables by resampling.
+"""Do the intervals of `PrivateRegressor(intervals=True)` cover? Twelve families, and five real tables by resampling.
 
 `python -m benchmarks.coefficient_coverage [FITS]` draws FITS tables of each family, and of each real table by drawing
-its rows with replacement. It fits each at every ε by the code that a fit runs, and counts for each slope how
-often its interval holds what the model's slope is without noise and sampling: that of the least Huber loss over MANY
-rows of the family, or over all rows of the table. It goes on where it was stopped, writes
-results/coefficient_coverage.csv, a line for each cell, and then, or alone with the argument `table`, the page
-results/coefficient_coverage.md. Fits without intervals are counted as such and as nothing else. Seeds are fixed.
+its rows with replacement; where persons have several rows, persons are drawn. It fits each at every ε by the code that
+a fit runs, and counts for each slope how often its interval holds what the model's slope is without noise and sampling:
+that of the least Huber loss over MANY rows of the family, or over all rows of the table, each person counting once. It
+goes on where it was stopped, writes results/coefficient_coverage.csv, a line for each cell, and then, or alone with the
+argument `table`, the page results/coefficient_coverage.md. Fits without intervals are counted as such and as nothing
+else. Seeds are fixed.
 
 What `own.intervals` releases, and the factor of its rule, were settled on "rare", "small", "low" and "crossed"; the
 other sources are fresh.
@@ -22,6 +23,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import pandas as pd
 from scipy import stats
@@ -31,6 +33,7 @@ from dpbench import PrivateRegressor
 from dpbench import schema as schemas
 from dpbench.own import intervals
 from dpbench.own.engine import execute, rows_of
+from dpbench.own.inputs import persons_of
 from dpbench.schema.encoding import encoding_of
 from dpbench.study.laws import LEVEL
 
@@ -120,16 +123,45 @@ def crossed(rng: np.random.Generator, n: int) -> Table:
     return frame(X, y, one=np.array(list("abc"))[one], other=np.array(list("def"))[other])
 
 
+def visits(rng: np.random.Generator, n: int) -> Table:
+    """Rows of n persons, 3.3 on average: each person has a level and a slope of his own, and features that stay."""
+    who = np.repeat(np.arange(n), rng.geometric(0.3, n))
+    X = 0.5 * rng.uniform(-1, 1, (n, 3))[who] + 0.5 * rng.uniform(-1, 1, (len(who), 3))
+    own = rng.standard_normal((n, 2))[who]
+    y = X @ [0.2, -0.1, 0.0] + 0.12 * own[:, 0] + 0.1 * own[:, 1] * X[:, 0] + 0.1 * rng.standard_normal(len(who))
+    return frame(X, y, who=who.astype(str))
+
+
+def regulars(rng: np.random.Generator, n: int) -> Table:
+    """Rows of n persons, a few of whom have up to a hundred, and another slope."""
+    m = np.minimum(rng.zipf(1.8, n), 100)
+    who = np.repeat(np.arange(n), m)
+    X = 0.3 * rng.standard_normal((n, 2))[who] + 0.4 * rng.uniform(-1, 1, (len(who), 2))
+    y = X[:, 0] * np.where(m[who] > 5, -0.2, 0.3) + 0.1 * rng.standard_normal(n)[who]
+    return frame(X, y + 0.1 * rng.standard_t(4, len(who)), who=who.astype(str))
+
+
 FAMILIES: dict[str, tuple[Callable[[np.random.Generator, int], Table], int]] = {
     "mixture": (mixture, 6000), "curved": (curved, 8000), "rare": (rare, 10000), "wide": (wide, 10000),
     "chain": (chain, 20000), "zeros": (zeros, 5000), "binary": (binary, 8000), "low": (low, 20000),
-    "small": (small, 2000), "crossed": (crossed, 15000),
+    "small": (small, 2000), "crossed": (crossed, 15000), "visits": (visits, 6000), "regulars": (regulars, 5000),
 }  # fmt: skip
+WHO = "who"  # the column that tells persons
+
+
+def doctor() -> Table:
+    """Visits to a doctor of 6,127 Germans, one to five years each."""
+    table = rdata("COUNT", "rwm5yr")()
+    who, seen = table["id"].astype(str), table["docvis"].clip(upper=20)
+    return table[["age", "outwork", "female"]].assign(docvis=seen, who=who)
+
+
 REAL = {
     "CPSSW8": ("earnings", rdata("AER", "CPSSW8")),
     "CPS1988": ("wage", rdata("AER", "CPS1988")),
     "NOxEmissions": ("LNOx", rdata("robustbase", "NOxEmissions")),
     "txhousing": ("median", rdata("ggplot2", "txhousing", "city", "volume", "date")),
+    "rwm5yr": ("docvis", doctor),
 }
 
 
@@ -154,7 +186,7 @@ class Cell(NamedTuple):
 
 
 class Source(NamedTuple):
-    """Tables of one law: its schema, how n rows of it are drawn, and rows that stand for the law."""
+    """Tables of one law: its schema, how n rows, or persons, of it are drawn, and rows that stand for the law."""
 
     schema: schemas.Schema
     rows: int
@@ -170,24 +202,40 @@ def source(name: str) -> Source:
         columns = {
             column: schemas.Column(bounds=(-1, 1)) if law[column].dtype.kind == "f"
             else schemas.Column(categories=tuple(sorted(law[column].unique())))
-            for column in law.columns if column != "y"
+            for column in law.columns if column not in ("y", WHO)
         }  # fmt: skip
         target = schemas.Target(name="y", bounds=(-1, 1))
-        return Source(schemas.Schema(target=target, columns=columns), n, lambda rng: made(rng, n), law)
+        schema = schemas.Schema(target=target, columns=columns, unit=WHO if WHO in law else None)
+        return Source(schema, n, lambda rng: made(rng, n), law)
     target_name, load = REAL[name]
     table = load().dropna().reset_index(drop=True)
-    schema = schemas.draft(table, target_name)[0]
+    schema = schemas.draft(table.drop(columns=WHO, errors="ignore"), target_name)[0]
+    if WHO in table:
+        each = [one for _, one in table.groupby(WHO)]
+        schema = msgspec.structs.replace(schema, unit=WHO)
+
+        def drawn(rng: np.random.Generator) -> Table:
+            chosen = [each[i] for i in rng.integers(0, len(each), len(each))]
+            return pd.concat(chosen).assign(who=np.repeat(np.arange(len(each)).astype(str), [*map(len, chosen)]))
+
+        return Source(schema, len(each), drawn, table)
     n = min(len(table), MOST)
     return Source(schema, n, lambda rng: table.iloc[rng.integers(0, len(table), n)], table)
 
 
-def least_huber(X: np.ndarray, y: np.ndarray, clip: float) -> np.ndarray:
-    """The weights of the least Huber loss, by Newton's method."""
+def sizes_of(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    """(whose a row is, from 0; how many rows he has)."""
+    who = np.unique(table[WHO], return_inverse=True)[1] if WHO in table else np.arange(len(table))
+    return who, np.bincount(who)[who]
+
+
+def least_huber(X: np.ndarray, y: np.ndarray, clip: float, m: np.ndarray) -> np.ndarray:
+    """The weights of the least Huber loss, a row counting 1/m, by Newton's method."""
     w = np.linalg.lstsq(X, y, rcond=None)[0]
     for _ in range(60):
         r = X @ w - y
         inside = np.abs(r) <= clip
-        step = np.linalg.solve(X[inside].T @ X[inside], X.T @ np.clip(r, -clip, clip))
+        step = np.linalg.solve((X[inside].T / m[inside]) @ X[inside], X.T @ (np.clip(r, -clip, clip) / m))
         w = w - step
         if np.abs(step).max() < 1e-10:
             break
@@ -205,15 +253,16 @@ def cells(name: str, fits: int, epsilons: Sequence[float]) -> Iterator[Cell]:
         clip = plan.settings.clip  # type: ignore[attr-defined]  # boosted-ssp has one
         if truth is None:
             rows, labels = rows_of(plan, encoding, target, made.law, made.law[target.name])
-            truth = least_huber(rows[:, [*columns]], labels, clip)
+            truth = least_huber(rows[:, [*columns]], labels, clip, sizes_of(made.law)[1])
         held, ratios = np.zeros(len(columns), int), list[float]()
         offered = 0
         for seed in range(fits):
             table = made.draw(np.random.default_rng([seed, round(10 * epsilon)]))
             rows, labels = rows_of(plan, encoding, target, table, table[target.name])
             if not seed:
-                exact = without_privacy(rows[:, [*columns]], labels, clip)
-            step = execute(plan, rows, labels, unit=encoding.unit, seed=seed).step
+                exact = without_privacy(rows[:, [*columns]], labels, clip, *sizes_of(table))
+            persons = persons_of(table, None, made.schema.unit, asked=False)[1]
+            step = execute(plan, rows, labels, unit=encoding.unit, seed=seed, persons=persons).step
             assert step is not None
             offer = intervals.of(step, columns, made.rows)
             if not offer.centres:
@@ -226,12 +275,13 @@ def cells(name: str, fits: int, epsilons: Sequence[float]) -> Iterator[Cell]:
         yield Cell(name, epsilon, made.rows, fits, offered, tuple(held[1:].tolist()), width)
 
 
-def without_privacy(X: np.ndarray, y: np.ndarray, clip: float) -> np.ndarray:
-    """(columns,) deviations of the weights of the least Huber loss, by the sandwich of these rows."""
-    r = X @ least_huber(X, y, clip) - y
+def without_privacy(X: np.ndarray, y: np.ndarray, clip: float, who: np.ndarray, m: np.ndarray) -> np.ndarray:
+    """(columns,) deviations of the weights of the least Huber loss, by the sandwich of these rows, or persons."""
+    r = X @ least_huber(X, y, clip, m) - y
     inside = np.abs(r) <= clip
-    scores = X * np.clip(r, -clip, clip)[:, None]
-    half = np.linalg.solve(X[inside].T @ X[inside], scores.T)
+    scores = np.zeros((who.max() + 1, X.shape[1]))
+    np.add.at(scores, who, X * (np.clip(r, -clip, clip) / m)[:, None])
+    half = np.linalg.solve((X[inside].T / m[inside]) @ X[inside], scores.T)
     return np.sqrt((half * half).sum(axis=1))
 
 

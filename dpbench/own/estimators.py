@@ -387,7 +387,7 @@ class PrivateRegressor(RegressorMixin, _Private):
         l2: the ridge, on a target whose window, or bounds, are scaled to [-1, 1]; None: 0.
         settings, arithmetic, precision, timing, random_state, budget, unit: as of `PrivateClassifier`.
         intervals: whether to release, for 13 % of ρ, what 95 % intervals of the coefficients need: by boosted-ssp at
-            l2 = 0 and without a unit. row_bound "auto" is then None, since slopes of shortened rows are others than
+            l2 = 0. row_bound "auto" is then None, since slopes of shortened rows are others than
             those of the features; that makes intervals up to 1.8 times as wide.
 
     Attributes:

@@ -163,8 +163,8 @@ def fit(
             at twice its sensitivities, one for replace-one under nothing else.
         bound: what happens to data that do not fit. "rescale" scales rows beyond the bound of the algorithm's proof
             down to it, one by one; values that are no numbers become 0, and labels -1 or +1 by their sign.
-            "check" raises DataError instead; that the data pass then counts as public. None: "rescale" for a release,
-            "check" with a seed. `dpbench.check_rows` shows beforehand what does not fit.
+            "check" raises DataError instead; that the data pass then counts as public. None: "rescale" for a release
+            and with groups, else "check" with a seed. `dpbench.check_rows` shows beforehand what does not fit.
         start: "zero", "unit" (a random unit vector) or "normal".
         arithmetic: "bytes": the guarantee holds for the bytes of the model. Rows are rounded towards zero to multiples
             of 2⁻¹⁶, sums over them are exact, and noise is rounded from exact Gaussian or Laplace variables, drawn from
@@ -223,8 +223,10 @@ def fit(
         n = persons.count if persons else int(X.shape[0])
         encoding, spec = None, Spec(n=n, d=int(X.shape[1]), loss=loss or "logistic", unit=unit, **fields)
     made = plan(spec)  # refuses what cannot be before a cell is read
-    # A refusal tells of the data, so a release repairs rows; a seeded run may refuse.
-    check = bound == "check" or (bound is None and (seed is not None or bool(made.flaw)))
+    # A refusal tells of the data, so a release repairs rows; a seeded run may refuse, but of persons it would tell N.
+    check = bound == "check" or (bound is None and not persons and (seed is not None or bool(made.flaw)))
+    if check and persons:
+        raise UserError('bound: "check" tells how many rows there are, which with groups or a unit is not public')
     if encoding is not None:
         X, y = rows_of(made, encoding, schema.target, X, y)
     fitted = execute(made, X, y, unit=encoding.unit if encoding else 1.0, seed=seed, start=start, check=check,

@@ -21,6 +21,9 @@ Whether there are intervals is a public rule: λ_min(G̃) > s√(2d), where the 
 it: decided by the matrix that is inverted, intervals would be given where that is too large by luck, and of a rare
 category, where few fits have any, 80 to 91 % would be right. `benchmarks.coefficient_coverage` counts.
 
+With a unit the n is that of persons, H̃ the mean of a person's mean, and S̃ that of ggᵀ, g a person's mean gradient: the
+sandwich of clusters (Liang and Zeger 1986). Rows of one person need not be independent then.
+
 Columns of one kind of category add up to the intercept, so the first category of each is what the others are compared
 with: rows of H̃ and m̄ without it, and u with it, make the same step of the smaller model, also where cells are missing.
 """
@@ -111,15 +114,15 @@ def table(intervals: Intervals, columns: dict[int, str], scales: np.ndarray) -> 
     return [{"name": name, "estimate": at, "low": at - half, "high": at + half} for name, at, half in slopes]
 
 
-def words(intervals: Intervals, bound: float | None, unit: float) -> list[str]:
+def words(intervals: Intervals, bound: float | None, unit: float, drawn: str) -> list[str]:
     """What the intervals are for, and what public marks say that they do not cover; or that there are none.
 
-    bound: beyond which rows are shortened; unit: beyond which no row is.
+    bound: beyond which rows are shortened; unit: beyond which no row is. drawn: "rows" or "persons".
     """
     if not intervals.centres:
         return [f"No intervals: {NONE}"]
     said = [
-        "Each interval holds the fitted model's coefficient with probability 95 %, by itself, over rows drawn at "
+        f"Each interval holds the fitted model's coefficient with probability 95 %, by itself, over {drawn} drawn at "
         "random; a category is compared with the first of its column; targets beyond the public bounds were moved"
     ]
     if bound is not None and bound < unit:

@@ -149,7 +149,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         """What the intervals cover, a line each."""
         if self.intervals is None:
             return []
-        return intervals.words(self.intervals, self.bound or self.encoding.bound, self.spec.lengths.unit)
+        drawn = "persons" if self.spec.unit else "rows"
+        return intervals.words(self.intervals, self.bound or self.encoding.bound, self.spec.lengths.unit, drawn)
 
     def interval_table(self) -> list[dict[str, Any]]:
         """name, estimate, low and high of each slope, on features (of tables: `encoding.names`) and target as given."""

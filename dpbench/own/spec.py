@@ -212,10 +212,9 @@ def plan(spec: Spec) -> FitPlan:
     intervals = bool(spec.settings.get("intervals"))  # whose coverage was counted with the private bound
     how = "window" if how == "auto" and window and not (spec.unit or intervals) else how
 
-    if intervals and (name != "boosted-ssp" or not spec.rule or spec.l2 or spec.unit):
+    if intervals and (name != "boosted-ssp" or not spec.rule or spec.l2):
         raise ParameterError(
-            "intervals: they are derived for PrivateRegressor by boosted-ssp, with l2 = 0, and not for persons; "
-            "leave algorithm, l2 and unit out"
+            "intervals: they are derived for PrivateRegressor by boosted-ssp, with l2 = 0; leave algorithm and l2 out"
         )
 
     # The split below tries several budgets, and each accountant's search takes tens of milliseconds.

@@ -132,7 +132,7 @@ class ExactSums(MeansOfSums, Problem):
 
     def clipped_value(self, W: np.ndarray, clip: float) -> Any:
         """See `EmpiricalRisk`; a `Sum` of shape (1,)."""
-        W, most = self.margins(W), math.floor(Fraction(_checked(clip)) * 2**WEIGHT_BITS)
+        W, most = self.margins(W), math.floor(Fraction(positive_bound(clip)) * 2**WEIGHT_BITS)
         if self.loss.outputs > 1 or len(W) != 1 or not most:
             raise PrivacyError("exact values are of one replicate of a loss with one output, clipped at 2**-16 or more")
         pointwise = functools.partial(_value, self.loss.value, most * 2.0**-WEIGHT_BITS)
@@ -165,7 +165,7 @@ class ExactSums(MeansOfSums, Problem):
 
     def score_moment(self, W: np.ndarray, bound: float) -> Any:
         """See `EmpiricalRisk`; squares on a grid of 2⁻¹² of their bound."""
-        step = _checked(bound) ** 2 * 2.0**-SQUARE_BITS
+        step = positive_bound(bound) ** 2 * 2.0**-SQUARE_BITS
         function = functools.partial(_square, self.loss.derivative, bound, step)
         return self._outer(function, self.margins(W), SQUARE_BITS, step) / self.n
 
@@ -222,7 +222,7 @@ class ExactSums(MeansOfSums, Problem):
         """See `Problem`; `Coordinates`."""
         shares = self.even_shares if even else self.clip_shares
         most = _most(float(clip[0]) * shares)
-        pointwise = functools.partial(_derivative, self.loss.derivative, False, math.inf)
+        pointwise = functools.partial(rounded_derivative, self.loss.derivative, False, math.inf)
         W = self.margins(W)
         total = self._whole((1, self.d), clipped_sums, int(most.max()), None, pointwise, W, most)
         return Coordinates(total, STEP, most, self.n) / self.n
@@ -345,16 +345,18 @@ class ExactSums(MeansOfSums, Problem):
     def _bounded(self, w: np.ndarray, bound: float, rows: np.ndarray | None = None) -> Sum:
         if not bound < math.inf:
             raise PrivacyError(f"{self.loss.name} loss has no bound on its derivative: clip it")
-        _checked(bound)
+        positive_bound(bound)
         if self.loss.outputs == 1:
             inside = built_in(self.loss) and self.loss.bounded_in_float and bound >= self.loss.lipschitz
-            return self._weighted(functools.partial(_derivative, self.loss.derivative, not inside), w, bound, rows)
+            return self._weighted(
+                functools.partial(rounded_derivative, self.loss.derivative, not inside), w, bound, rows
+            )
         square = square_bound(bound)  # weights have the rows' grid
         return self._total(functools.partial(_vector, self.loss, bound, square), w, square, rows)
 
     def _weighted(self, function: Callable[..., Any], w: np.ndarray, bound: float, rows: Any = None) -> Sum:
         """Σ c_i x_i, c = function(C, z, y, out) multiples of 2⁻¹⁶ within ±C, C = `bound` rounded down to one."""
-        most = math.floor(Fraction(_checked(bound)) * 2**WEIGHT_BITS)
+        most = math.floor(Fraction(positive_bound(bound)) * 2**WEIGHT_BITS)
         l1 = None if self._l1 is None else most * self._l1
         return self._total(functools.partial(function, most * 2.0**-WEIGHT_BITS), w, most**2, rows, l1)
 
@@ -505,7 +507,7 @@ class Margins:
 
     def derivative(self, loss: Pointwise, j: int, most: int) -> Whole:
         """(1,) Σ clip(r_i x_ij, ±most) in steps of 2⁻³²."""
-        r = _derivative(loss, False, math.inf, self._z, self._y, np.empty_like(self._z))[0]
+        r = rounded_derivative(loss, False, math.inf, self._z, self._y, np.empty_like(self._z))[0]
         rows, x = self._column(j)
         return np.array([_added(_within(r[rows] * x, most * STEP), MANTISSA // most)])
 
@@ -601,7 +603,7 @@ def _most(thresholds: np.ndarray) -> np.ndarray:
     return most
 
 
-def _checked(bound: float) -> float:
+def positive_bound(bound: float) -> float:
     """The bound on the rows' weights; PrivacyError where it is none: a negative one would make distances negative."""
     if not 0 < bound < math.inf:
         raise PrivacyError(f"a bound on the rows' weights must be positive and finite, got {bound:g}")
@@ -681,7 +683,10 @@ def gram_sum(
     return total
 
 
-def _derivative(loss: Pointwise, clip: bool, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+def rounded_derivative(
+    loss: Pointwise, clip: bool, most: float, z: np.ndarray, y: np.ndarray, out: np.ndarray
+) -> np.ndarray:
+    """c = ℓ'(z, y) rounded to multiples of 2⁻¹⁶, clipped to ±most where asked; `out` has room for it."""
     c = _rounded(loss(z, y, out))
     return _within(c, most) if clip else c
 

@@ -21,7 +21,8 @@ in the entries of a sum move as before. (Boyd and Vandenberghe 2004, Sections 2.
 convex functions over them.)
 
 On integers: a sum of a·c·x is Σ over the different a of a times a sum of today's, so there is no new rounding.
-Its unit is 2⁻ᴮ of today's, its distances are 2ᴮ as many of them. With m = 1 for all, a = 2ᴮ, and the numbers are
+Its unit is 2⁻ᴮ of today's, its distances are 2ᴮ as many of them. Alone the mean of ggᵀ for intervals is no sum over
+rows: see `PersonsProblem.score_moment`. With m = 1 for all, a = 2ᴮ, and the numbers are
 today's, to the byte; but for the noise of a row bound of three columns or fewer, whose grid is the finer.
 
 *What does not follow* is refused: objective perturbation (a person's Hessian has any rank, and what the accounting
@@ -35,26 +36,30 @@ from __future__ import annotations
 import hashlib
 import math
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
+import scipy
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.exact.sums import LARGEST, Deferred, Sum, WeightedParts
-from dpbench.problems.exact import MANTISSA, ExactProblem, Whole
-from dpbench.problems.rows import Rows
+from dpbench.privacy.exact.sums import LARGEST, WEIGHT_BITS, Deferred, Gram, Sum, WeightedParts, outer
+from dpbench.problems.exact import MANTISSA, STEP, ExactProblem, Whole, positive_bound, rounded_derivative
+from dpbench.problems.rows import BLOCK, Rows
 
 BITS = 12  # at m ≤ 64 a weight is within 2 % of 1/m, and sums over 2¹⁸ persons fit 64 bits
+PART_BITS = 14  # of a person's mean gradient, where its square is summed
 ROOM = 30  # M·2ᴮ ≤ 2³⁰: then rows of norm 2 with slopes of 1 fit
 
 
 class OfPersons(NamedTuple):
-    """weights: (N,) whole numbers a, which sum to 2^bits over each person's rows. number: M."""
+    """weights: (N,) whole numbers a, which sum to 2^bits over each person's rows. number: M. codes: as of `Persons`."""
 
     weights: np.ndarray
     bits: int
     number: int
+    codes: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -92,7 +97,7 @@ class Persons:
         rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         weights = np.zeros(len(self.codes), dtype=np.int64)
         weights[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))
-        return OfPersons(weights, self.bits, self.count)
+        return OfPersons(weights, self.bits, self.count, self.codes)
 
 
 def _digest(x: Any, y: Any) -> int:
@@ -108,10 +113,10 @@ class PersonsProblem(ExactProblem):
     """
 
     def __init__(self, X: Any, y: np.ndarray, of: OfPersons, **declared: Any) -> None:
-        weights, self.bits, number = of
+        weights, self.bits, number, codes = of
         order = np.argsort(weights, kind="stable")[np.count_nonzero(weights == 0) :]  # rows of one weight lie together
         super().__init__(X[order], y[order], owned=True, **declared)
-        self.n = number
+        self.n, self._whose = number, codes[order]
         self._sizes = np.unique(weights[order], return_counts=True)
 
     @cached_property
@@ -161,6 +166,50 @@ class PersonsProblem(ExactProblem):
 
     def _gram(self) -> Sum:
         return super()._gram().finer(self.bits)
+
+    def clipped_curvature(self, W: np.ndarray, bound: float) -> Any:
+        """See `EmpiricalRisk`."""
+        return super().clipped_curvature(W, bound).finer(self.bits)
+
+    def score_moment(self, W: np.ndarray, bound: float) -> Any:
+        """The mean over persons of ggᵀ, g the mean of a person's clipped gradients c·x, which are not independent.
+
+        2ᴮg is an integer vector, a sum of a·c·x with Σa ≤ 2ᴮ, so it is no longer than 2ᴮ times the longest c·x. Its
+        entries are cut towards zero to PART_BITS binary digits of that, which makes no vector longer; so a person's
+        part is positive semidefinite, of rank one and of a norm that is known, as a row's is.
+        """
+        most, W = math.floor(Fraction(positive_bound(bound)) * 2**WEIGHT_BITS), self.margins(W)
+        square = (most**2 * self._square) << 2 * self.bits  # of the length of 2ᴮg, in steps of 2⁻³²
+        if square >= MANTISSA**2:
+            raise PrivacyError(f"scores clipped at {bound:g} do not fit float64; lower the clip")
+        cut = max(0, square.bit_length() // 2 - PART_BITS)
+        part = square >> 2 * cut
+        if self.n * part > LARGEST:
+            raise PrivacyError(f"the scores of {self.n:,} persons do not fit 64 bits")
+
+        def read() -> Whole:
+            parts = np.trunc(self._parts(W, most * 2.0**-WEIGHT_BITS) / (STEP * 2.0**cut))
+            blocks = (parts[i : i + BLOCK] for i in range(0, self.n, BLOCK))
+            return sum(
+                ((one.T @ one).astype(np.int64)[None] for one in blocks), np.zeros((1, self.d, self.d), np.int64)
+            )
+
+        unit = (STEP * 2.0 ** (cut - self.bits)) ** 2
+        return Gram(Deferred((1, self.d, self.d), read), unit, outer(part, 1)) / self.n
+
+    def _parts(self, W: np.ndarray, most: float) -> np.ndarray:
+        """(M, d): 2ᴮg of each person, exact: every partial sum is a multiple of 2⁻³² that float64 holds."""
+        sums, weights = np.zeros((self.n, self.d)), np.repeat(*self._sizes)
+        start = 0
+        for A, y in Rows(self.X, self.y).in_float64.blocks():
+            here = slice(start, start := start + len(y))
+            z = np.ascontiguousarray((A @ W.T).T)
+            c = rounded_derivative(self.loss.derivative, True, most, z, y, z)[0] * weights[here]
+            who, place = np.unique(self._whose[here], return_inverse=True)
+            of = scipy.sparse.csr_array((c, (place.ravel(), np.arange(len(y)))), shape=(len(who), len(y)))
+            part = of @ A
+            sums[who] += part.toarray() if self.is_sparse else part
+        return sums
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> Any:
         """See `Problem`; shares of the columns' norms would tell of N."""

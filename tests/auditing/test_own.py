@@ -65,7 +65,9 @@ def test_the_default_for_an_estimator_of_persons_is_all_rows_of_one(tmp_path, mo
 
 def test_rows_of_a_person_that_weigh_1_each_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr(functions, "PILOTS", ((20, 1),))
-    monkeypatch.setattr(Persons, "weighted", lambda self, X, y: OfPersons(np.full(len(y), 1 << 12), 12, self.count))
+    monkeypatch.setattr(
+        Persons, "weighted", lambda self, X, y: OfPersons(np.full(len(y), 1 << 12), 12, self.count, self.codes)
+    )
     (done,) = dpbench.audit(estimators(tmp_path)["arrays"], 1.0, runs=200)
     assert not done.passed
 

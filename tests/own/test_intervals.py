@@ -293,15 +293,32 @@ def test_the_public_marks_are_told():
     assert "clipped" in " ".join(model(X, y + 40 * np.sign(np.sin(1e3 * y))).intervals_notes_)
 
 
+def test_of_persons_they_are_of_their_number_and_wider_where_rows_repeat(tmp_path):
+    X, y = table(1000)
+    ids = np.arange(1000)
+    how = {"epsilon": 20.0, "bounds": (0, 10), "target_bounds": (0, 100), "intervals": True, "unit": True}
+    shown = []
+    for times in (1, 4):  # each row four times says no more than once
+        model_ = PrivateRegressor(**how, random_state=0)
+        model_.fit(np.tile(X, (times, 1)), np.tile(y, times), groups=np.tile(ids, times))
+        assert "over persons drawn at random" in model_.intervals_notes_[0]
+        shown.append(model_.intervals_)
+    assert shown[0].equals(shown[1])
+    alone = model(np.tile(X, (4, 1)), np.tile(y, 4), epsilon=20.0, random_state=0).intervals_
+    width = [one["high"] - one["low"] for one in (shown[1], alone)]
+    assert (width[0] / width[1] > 1.6).all()
+    released = PrivateRegressor(**how).fit(X, y, groups=ids)
+    released.save(tmp_path / "m.json")
+    loaded = dpbench.load_model(tmp_path / "m.json")
+    assert loaded.intervals_.equals(released.intervals_)
+    assert loaded.intervals_notes_ == released.intervals_notes_
+
+
 def test_where_none_are_derived_one_line_says_so():
     X, y = table()
     for given in ({"algorithm": "dp-gd-average"}, {"l2": 0.1}, {"intervals": "yes"}):
         with pytest.raises(UserError, match=r"^intervals"):
             model(X, y, **given)
-    with pytest.raises(UserError, match=r"^intervals.*persons"):
-        PrivateRegressor(bounds=(0, 10), target_bounds=(0, 100), intervals=True, unit=True).fit(
-            X, y, groups=np.arange(len(y))
-        )
     with pytest.raises(UserError, match=r"^intervals"):
         dpbench.fit(X / 20, y / 100, algorithm="boosted-ssp", loss="squared", epsilon=1.0, seed=0, intervals=True)
 
