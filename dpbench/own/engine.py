@@ -108,7 +108,15 @@ def execute(
     # The bound comes first: all that follows takes it for public, as adaptive composition allows.
     if isinstance(plan.bound, windows.WindowSplit):
         window, lines = windows.release(
-            X, y, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic
+            X,
+            y,
+            spec.lengths,
+            unit,
+            plan.bound,
+            plan.whole,
+            seed=seed,
+            arithmetic=spec.arithmetic,
+            of_persons=of_persons,
         )
         bound, ledgers = window.bound, [{"model": "all", **line} for line in lines]
         if plan.bound.alone:

@@ -259,7 +259,7 @@ def bound_of(mean: float, std: float, lengths: Lengths) -> float:
 
 def centred_mean(Z: np.ndarray, m: int, exact: bool, factor: float = 1.0, of_persons: OfPersons | None = None) -> Any:
     """(1,): the mean of Σ z² - m/2 over rows z of `factor`·Z, each on the grid; a sum of integers if exact."""
-    weights, bits, n = of_persons[:3] if of_persons else (np.ones(len(Z), dtype=np.int64), 0, len(Z))
+    weights, bits, n, _ = of_persons or OfPersons.once(len(Z))
     top, whole = m << BITS, 0
     some = max(1, BLOCK // max(1, Z.shape[1]))
     for start in range(0, len(Z), some):

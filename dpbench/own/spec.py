@@ -210,7 +210,7 @@ def plan(spec: Spec) -> FitPlan:
             "leave it out"
         )
     intervals = bool(spec.settings.get("intervals"))  # whose coverage was counted with the private bound
-    how = "window" if how == "auto" and window and not (spec.unit or intervals) else how
+    how = "window" if how == "auto" and window and not intervals else how
 
     if intervals and (name != "boosted-ssp" or not spec.rule or spec.l2):
         raise ParameterError(
@@ -370,8 +370,6 @@ def _check_unit(spec: Spec, method: Algorithm, problem: Declaration, settings: A
             f"unit: {method.name} is not derived for several rows of one person; leave algorithm out, or take one of: "
             f"{', '.join(able)}"
         )
-    if spec.row_bound == "window":
-        raise ParameterError('row_bound: "window" is not derived for several rows of one person; leave it out')
     if spec.timing:
         raise ParameterError(
             "timing: with a unit the time follows the number of rows, which is not public; leave it out"

@@ -23,6 +23,10 @@ be learnt: as the best place to cut a heavy tail does.
 Where nε₀ < LEAST no window can be told from the others. There the median alone is released, at all of ε, and predicted
 for every row: u(g) = -max(0, #{y < g} - n/2, n/2 - #{y ≤ g}) on a fixed public grid, which moves by one at most too
 (Smith 2011).
+
+With a unit a row counts a/2ᴮ, of which its person has 1 in all, and n is the number of persons (`problems.persons`). A
+count is then a sum over persons of numbers in [0, 1], so all rows of one move it by one at most, and so each of the
+scores above; means are of vectors in the convex hulls of a row's.
 """
 
 from __future__ import annotations
@@ -31,7 +35,7 @@ import math
 import secrets
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -45,6 +49,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.exact.sums import RowSensitivity, Sum
 from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Relation
+from dpbench.problems.persons import OfPersons
 
 WINDOW, MEDIAN, MEAN, MIDDLES = "window", "median", "target mean", "column means"
 LABELS = (WINDOW, MEDIAN, MEAN, MIDDLES, LABEL)
@@ -202,21 +207,26 @@ def points() -> np.ndarray:
     return np.unique(np.concatenate([np.linspace(-1, 1, 4097), -1 + near, 1 - near]))
 
 
-def counts(y: np.ndarray, choice: float) -> np.ndarray:
-    """(1, p) integers: the rows within each of the `windows()`, less what its width costs, in rows."""
+def below(y: np.ndarray, of: OfPersons, points: np.ndarray, side: Literal["left", "right"]) -> np.ndarray:
+    """(p,) integers: the weights of the rows with y < a point ("left"), or ≤ it ("right")."""
+    order = np.argsort(y, kind="stable")
+    summed = np.append(0, np.cumsum(of.weights[order]))
+    return np.asarray(summed[np.searchsorted(y[order], points, side)])
+
+
+def counts(y: np.ndarray, choice: float, of: OfPersons) -> np.ndarray:
+    """(1, p) integers, in 2⁻ᴮ: the rows within each of the `windows()`, less what its width costs, in rows."""
     low, high = windows().T
-    ordered, a = np.sort(y), WIDTH * max(1.0, math.sqrt(len(y) * choice / ROOM))
-    within = np.searchsorted(ordered, high, "right") - np.searchsorted(ordered, low, "left")
+    a = WIDTH * max(1.0, math.sqrt(of.number * choice / ROOM))
     cost = np.rint(2 * a / choice * np.log((high - low) / 2)).astype(np.int64)
-    return np.asarray(within.astype(np.int64) - cost)[None]
+    return (below(y, of, high, "right") - below(y, of, low, "left") - (cost << of.bits))[None]
 
 
-def ranks(y: np.ndarray, points: np.ndarray) -> np.ndarray:
-    """(1, p) integers 2u(g): how far a point is from the median, times -2."""
-    ordered, n = np.sort(y), len(y)
-    below = 2 * np.searchsorted(ordered, points, "left")
-    upto = 2 * np.searchsorted(ordered, points, "right")
-    return -np.maximum(0, np.maximum(below - n, n - upto))[None].astype(np.int64)
+def ranks(y: np.ndarray, points: np.ndarray, of: OfPersons) -> np.ndarray:
+    """(1, p) integers 2u(g), in 2⁻ᴮ: how far a point is from the median, times -2."""
+    n = of.number << of.bits
+    less, upto = (2 * below(y, of, points, side) for side in ("left", "right"))
+    return -np.maximum(0, np.maximum(less - n, n - upto))[None]
 
 
 def release(
@@ -229,37 +239,39 @@ def release(
     *,
     seed: int | None = None,
     arithmetic: str | None = None,
+    of_persons: OfPersons | None = None,
 ) -> tuple[Window, list[dict[str, Any]]]:
     """(the window, the ledger's lines) of encoded rows X (n, d), z/unit, and y (n,) in [-1, 1].
 
     The others as of `row_bound.release`. Raises PrivacyError where what was drawn is not what was planned.
     """
-    exact = arithmetic == "bytes" or (arithmetic is None and seed is None)
+    exact = arithmetic == "bytes" or (arithmetic is None and seed is None) or of_persons is not None
+    of = of_persons or OfPersons.once(len(X))
     key = secrets.token_hex(32) if seed is None else f"window/{budget}/{seed}"
     mechanisms = mechanisms_of(exact, seed)([key], budget)
     for entry in way.planned[:1] if way.alone else way.planned[:-1]:
         mechanisms.plan(entry.label, entry.release, entry.count)
-    n, m = len(X), lengths.most + lengths.others
+    n, m = of.number, lengths.most + lengths.others
     y = np.clip(np.where(np.isfinite(y), y, 0.0), -1.0, 1.0)
 
     def chosen(integers: np.ndarray, most: int, label: str) -> int:
-        scores = Scores(integers, most, 2 * n)
+        scores = Scores(integers, most << of.bits, 2 * n << of.bits)
         values: Any = scores if exact else scores.integers * scores.unit
         return int(mechanisms.exponential(values, sensitivity=1.0, epsilon=way.choice, label=label)[0])
 
     if way.alone:
-        middle = float(points()[chosen(ranks(y, points()), 2, MEDIAN)])
+        middle = float(points()[chosen(ranks(y, points(), of), 2, MEDIAN)])
         window = Window(middle, middle, 0.0, (0.0,) * X.shape[1], 1.0)
     else:
-        low, high = windows()[chosen(counts(y, way.choice), 1, WINDOW)]
+        low, high = windows()[chosen(counts(y, way.choice, of), 1, WINDOW)]
         window = Window(float(low), float(high), 0.0, (0.0,) * X.shape[1], 1.0)
         t = np.rint(window.within(y) * 2**BITS).astype(np.int64)
-        noisy = _noisy(mechanisms, t[:, None], 1, n, way.mean, MEAN, exact)
+        noisy = _noisy(mechanisms, t[:, None], 1, of, way.mean, MEAN, exact)
         mean = float(np.clip(noisy[0, 0], -1, 1))
         Z = np.trunc(np.clip(unit * X.astype(float), -1, 1) * 2**BITS).astype(np.int64)
         Z[:, 0] = 0
         Z[(Z * Z).sum(axis=1) > m << 2 * BITS] = 0  # there is none: the bound is that of the encoding
-        noisy = _noisy(mechanisms, Z, m, n, way.middles, MIDDLES, exact)[0]
+        noisy = _noisy(mechanisms, Z, m, of, way.middles, MIDDLES, exact)[0]
         # Weighed against 0 by how much of it is noise, as of two normal laws.
         std = 2 * math.sqrt(m) / n * way.middles
         middles = np.clip(noisy / (1 + (std / SPREAD) ** 2), -1, 1)
@@ -271,7 +283,7 @@ def release(
         return window, mechanisms.ledger.summary()
 
     A = window.centred(X, unit, lengths.numbers)
-    seen, std, ledger = noisy_mean(A, m, way.release, budget, seed, arithmetic)
+    seen, std, ledger = noisy_mean(A, m, way.release, budget, seed, arithmetic, of_persons=of_persons)
     every = Lengths(np.ones(X.shape[1], bool), m, 0, 0)
     bound = min(row_bounds.bound_of(seen, std, every) * math.sqrt(1 + 1 / m), math.sqrt(m))
     return msgspec.structs.replace(window, bound=bound), [*mechanisms.ledger.summary(), *ledger]
@@ -290,9 +302,9 @@ class Scores(Sum):
         return self.most
 
 
-def _noisy(mechanisms: Any, rows: np.ndarray, m: int, n: int, z: float, label: str, exact: bool) -> np.ndarray:
-    """(1, w): the mean of integer rows (n, w) · 2⁻ᴮ of squared length ≤ m, with noise."""
-    unit, square = 2.0**-BITS / n, m << 2 * BITS
-    total = rows.sum(axis=0)[None]
-    value: Any = Sum(total, unit, RowSensitivity(square, 4 * square)) if exact else total * unit
+def _noisy(mechanisms: Any, rows: np.ndarray, m: int, of: OfPersons, z: float, label: str, exact: bool) -> np.ndarray:
+    """(1, w): the mean of integer rows (n, w) · 2⁻ᴮᴵᵀˢ of squared length ≤ m, with noise."""
+    n, unit, square = of.number, 2.0**-BITS / of.number, m << 2 * BITS
+    total = (of.weights @ rows)[None]
+    value: Any = Sum(total, unit, RowSensitivity(square, 4 * square)).finer(of.bits) if exact else total * unit
     return np.asarray(mechanisms.gaussian(value, sensitivity=2 * math.sqrt(m) / n, noise_multiplier=z, label=label))

@@ -61,6 +61,11 @@ class OfPersons(NamedTuple):
     number: int
     codes: np.ndarray
 
+    @classmethod
+    def once(cls, n: int) -> OfPersons:
+        """Of n rows that are one's own each."""
+        return cls(np.ones(n, dtype=np.int64), 0, n, np.arange(n))
+
 
 @dataclass(frozen=True)
 class Persons:

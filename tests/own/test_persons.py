@@ -12,6 +12,7 @@ import dpbench
 from dpbench import PrivateClassifier, PrivateRegressor, algorithms
 from dpbench.errors import PrivacyError, UserError
 from dpbench.own import row_bound
+from dpbench.own import window as windows
 from dpbench.own.inputs import persons_of
 from dpbench.own.registry import said
 from dpbench.own.row_bound import centred_mean
@@ -157,6 +158,29 @@ def test_no_release_of_a_method_that_takes_a_unit_moves_further_for_any_number_o
     assert (0.02 if name in SETTINGS else 0.2) < max(distances) <= 1  # the former have rows of ‖x‖₁ up to 20
 
 
+@pytest.mark.parametrize(("epsilon", "labels"), [(1.0, ["median"]), (60.0, ["window", "mean", "middles", "length"])])
+def test_no_release_of_a_window_moves_further_for_any_number_of_rows(monkeypatch, epsilon, labels):
+    seen, worst = followed(monkeypatch), dict.fromkeys(labels, 0.0)
+    monkeypatch.setattr(windows.Window, "centred", lambda self, X, unit, numbers: unit * X)  # pulled to no middle
+    for m, k in itertools.product(SIZES, SIZES):
+        data, worlds = table(np.random.default_rng(m), [3, 1, 2, 7, *[1] * 20]), []
+        for size, end in ((m, 1.0), (k, -1.0)):
+            seen.clear()
+            X, y, ids = replaced(np.random.default_rng(0), data, size, "squared", extreme=end)
+            X[ids == "p0"] = end if m != k else max(end, 0.0)  # far apart in a column, or long beside 0
+            model = PrivateRegressor(epsilon, bounds=(-1, 1), target_bounds=(-1, 1), unit=True, random_state=0)
+            worlds.append((list(seen) if model.fit(X, y, groups=ids) else [], model.releases_))
+        assert worlds[0][1] == worlds[1][1]
+        for label, one, other in zip(labels, *(world[0] for world in worlds), strict=False):
+            if label in ("window", "median"):
+                distance = np.abs(one.integers - other.integers).max() / one.each(Relation.REPLACE_ONE)
+            else:
+                distance = max(apart(one, other))
+            assert distance <= 1
+            worst[label] = max(worst[label], distance)
+    assert min(worst.values()) > 0.6
+
+
 def test_every_other_method_is_refused_in_one_line_before_it_looks(monkeypatch):
     rng = np.random.default_rng(0)
     monkeypatch.setattr(persons.PersonsProblem, "__init__", lambda *of, **how: pytest.fail("it looked"))
@@ -267,7 +291,7 @@ def test_the_order_of_rows_and_the_names_of_persons_change_no_byte(kind):
     assert np.all(first.intercept_ == again.intercept_)
     # One row each, of ids in any order, is the fit without a unit.
     alone = fitted(kind, X, y, rng.permutation(len(y)))
-    how = {"arithmetic": "bytes", "algorithm": alone.algorithm_, "row_bound": "private"}  # of rows there is a window
+    how = {"arithmetic": "bytes", "algorithm": alone.algorithm_}
     plain = fitted(kind, X, y, None, unit=False, **how)
     assert alone.coef_.tolist() == plain.coef_.tolist()
     assert alone.row_bound_ == plain.row_bound_

@@ -17,6 +17,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact.release import SeededMechanisms
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
+from dpbench.problems.persons import OfPersons
 
 BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "tight")
 LENGTHS = row_bounds.Lengths(np.array([False, True, True, True]), 3, 0, 1)
@@ -59,6 +60,7 @@ def number(value):
     return value if isinstance(value, np.ndarray) else value.integers * value.unit
 
 
+ONCE = OfPersons.once
 # A pair of rows (z, y) for each release that moves it as far as its sensitivity says.
 CANARIES = {
     windows.WINDOW: (((0.1, 0.1, 0.1), -1.0), ((0.1, 0.1, 0.1), 1.0)),
@@ -86,7 +88,7 @@ def test_any_replaced_row_moves_a_count_and_a_rank_by_one_at_most_ties_too():
     for _ in range(300):
         y = drawn.choice(points, 7)
         other = np.concatenate([y[1:], drawn.choice(points, 1)])
-        pair = [(windows.counts(each, 2.0), windows.ranks(each, points)) for each in (y, other)]
+        pair = [(windows.counts(each, 2.0, ONCE(7)), windows.ranks(each, points, ONCE(7))) for each in (y, other)]
         moved.append([np.abs(one - two).max() for one, two in zip(*pair, strict=True)])
     assert np.max(moved, axis=0).tolist() == [1, 2]  # of 2u
 
@@ -96,7 +98,7 @@ def test_a_median_has_the_law_of_the_exponential_mechanism(y):
     points, epsilon, draws = np.linspace(-1, 1, 7), 2.0, 1500
     u = [-max(0, sum(one < g for one in y) - 2.5, 2.5 - sum(one <= g for one in y)) for g in points]
     law = np.exp(epsilon * np.array(u) / 2)
-    follows(windows.Scores(windows.ranks(np.array(y, float), points), 2, 10), law / law.sum(), epsilon, draws)
+    follows(windows.Scores(windows.ranks(np.array(y, float), points, ONCE(5)), 2, 10), law / law.sum(), epsilon, draws)
 
 
 def test_a_window_has_the_law_of_the_exponential_mechanism_with_its_width_as_measure():
@@ -105,7 +107,7 @@ def test_a_window_has_the_law_of_the_exponential_mechanism_with_its_width_as_mea
     widths = places[:, 1] - places[:, 0]
     held = [sum((low <= y) & (y <= high)) for low, high in places]
     law = widths**-windows.WIDTH * np.exp(choice * (np.array(held) - 51.0) / 2)
-    follows(windows.Scores(windows.counts(y, choice), 1, 102), law / law.sum(), choice, 1500, near=0.25)
+    follows(windows.Scores(windows.counts(y, choice, ONCE(51)), 1, 102), law / law.sum(), choice, 1500, near=0.25)
 
 
 def follows(scores, law, epsilon, draws, near=0.0):
@@ -122,7 +124,7 @@ def follows(scores, law, epsilon, draws, near=0.0):
 def test_a_window_follows_the_target_to_either_end_of_its_bounds(half):
     for end in (-1, 1):
         y = end * (1 - half * np.random.default_rng(2).uniform(0, 1, 5000))
-        score = windows.counts(y, 0.3)[0]
+        score = windows.counts(y, 0.3, ONCE(5000))[0]
         low, high = windows.windows()[score.argmax()]
         assert ((low <= y) & (y <= high)).mean() > 0.9
         assert high - low <= 4.1 * half
@@ -133,7 +135,7 @@ def test_the_noise_of_a_mean_has_its_variance(exact):
     drawn, m, z = [], 4, 3.0
     kind = SeededMechanisms if exact else Mechanisms
     for seed in range(300):
-        found = windows._noisy(kind([f"{seed}"], BUDGET), np.zeros((50, 2), np.int64), m, 50, z, "means", exact)
+        found = windows._noisy(kind([f"{seed}"], BUDGET), np.zeros((50, 2), np.int64), m, ONCE(50), z, "means", exact)
         drawn.extend(found[0])
     assert np.std(drawn) == pytest.approx(2 * math.sqrt(m) / 50 * z, rel=0.1)
 
