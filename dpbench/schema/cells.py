@@ -91,9 +91,7 @@ def ids(name: str, values: Any) -> np.ndarray:
 
     column = pd.Series(_cells(values))
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_integer_dtype(column):
-        raise UserError(
-            f"{name}: its ids are numbers with a decimal point or with gaps; read them as text, or as whole numbers"
-        )
+        raise UserError(f"{name}: its ids are numbers with decimal points or gaps; read them as text or whole numbers")
     known = column.notna().to_numpy()
     texts = np.full(len(column), "", dtype=object)
     texts[known] = [one if isinstance(one, str) else word(one) for one in column.astype(object).to_numpy()[known]]

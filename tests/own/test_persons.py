@@ -358,7 +358,7 @@ def test_ids_are_texts_cell_by_cell(values, texts):
     np.array([1.0, 2.0]), np.array([1.0, np.nan]), np.array([True, False]), np.ma.array([1, 2], mask=[True, False]),
 ])  # fmt: skip
 def test_ids_that_are_other_numbers_are_refused_by_their_type(values):
-    with pytest.raises(UserError, match="its ids are numbers with a decimal point or with gaps"):
+    with pytest.raises(UserError, match="its ids are numbers with decimal points or gaps"):
         cells.ids("id", values)
 
 
