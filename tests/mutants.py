@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests import random_mutants
+from tests import judging, random_mutants
 from tests.random_mutants import COMMON
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -1292,10 +1292,11 @@ def tried_at_random(count: int, seed: int) -> Iterator[tuple[random_mutants.Site
         left = random_mutants.drawn(count, seed)
         for marks in (COMMON, random_mutants.THOROUGH):
             among = {test for one in left for test in random_mutants.thorough(one.file)} if marks != COMMON else ()
-            judged = random_mutants.running(copy, left, marks, sorted(among)) if left else []
+            tests = random_mutants.running(copy, left, marks, sorted(among)) if left else []
+            mistakes = [judging.Mistake(one.file, one.mutated(copy), of) for one, of in zip(left, tests, strict=True)]
             survived = []
-            for one, tests in zip(left, judged, strict=True):
-                if _noticed(copy, one, tests, marks):
+            for one, mistake, word in zip(left, mistakes, judging.judged(copy, mistakes, marks), strict=True):
+                if word == judging.NOTICED or (word == judging.NOWHERE and _noticed(copy, mistake, marks)):
                     yield one, NOTICED
                 else:
                     survived.append(one)
@@ -1303,10 +1304,10 @@ def tried_at_random(count: int, seed: int) -> Iterator[tuple[random_mutants.Site
         yield from ((one, SURVIVES) for one in left)
 
 
-def _noticed(copy: Path, one: random_mutants.Site, tests: list[str], marks: str) -> bool:
-    """Whether one of these tests, which pass without the mistake, fails with it; a few of them are tried first."""
-    for step in filter(None, (tests[:FIRST], tests[FIRST:])):
-        with _put(copy, one.file, one.mutated(copy)):
+def _noticed(copy: Path, one: judging.Mistake, marks: str) -> bool:
+    """Whether one of its tests, which pass without the mistake, fails in a process that has imported it."""
+    for step in filter(None, (one.tests[:FIRST], one.tests[FIRST:])):
+        with _put(copy, one.file, one.mutated):
             status = _ended(copy, *step, keep=False, marks=marks)
         # A name that pytest does not find is no failure, unless it finds it without the mistake.
         if status == UNKNOWN:

@@ -3,10 +3,11 @@
 import ast
 import fnmatch
 import re
+from pathlib import Path
 
 import pytest
 
-from tests import mutants, random_mutants
+from tests import judging, mutants, random_mutants
 from tests.mutants import MUTANTS, ROOT
 
 
@@ -139,6 +140,7 @@ def test_a_random_mutant_is_judged_by_the_tests_that_run_its_statement_and_then_
     monkeypatch.setattr(mutants, "WHOLE", ("dpbench",))
     monkeypatch.setattr(mutants, "_ended", ended)
     monkeypatch.setattr(random_mutants, "running", running)
+    monkeypatch.setattr(judging, "judged", lambda copy, mistakes, marks: [judging.NOWHERE for _ in mistakes])
     assert mutants.main(["--random", "1", "--seed", "3"]) == (became != mutants.NOTICED)
     assert capsys.readouterr().out.startswith(became)
 
@@ -172,3 +174,56 @@ def test_a_mark_tells_which_tests_run_a_statement(monkeypatch, tmp_path):
     assert (tmp_path / "dpbench/fit.py").read_text() == source
     monkeypatch.setattr(random_mutants, "ENOUGH", 0.0)
     assert random_mutants.running(tmp_path, [sites[6]], workers=0) == [[]]
+
+
+FORKED = """
+import subprocess
+import sys
+
+import pytest
+
+from dpbench.fit import Fit, scale
+
+@pytest.mark.parametrize("b", [1, 2])
+def test_here(b):
+    assert Fit().less(b - 1, b) == -1
+
+def test_elsewhere():
+    program = "from dpbench.fit import Fit; raise SystemExit(Fit().less(0, 1) + 1)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+def test_for_ever():
+    while scale(1) != 2:
+        pass
+"""
+FIT = """
+TWO = 2
+
+def scale(a):
+    return 2 * a
+
+class Fit:
+    def less(self, a, b):
+        return a - b
+"""
+
+
+def test_mistakes_are_judged_in_forks_and_leave_their_tree_as_it_was(tmp_path):
+    texts = {"dpbench/__init__.py": "", "dpbench/fit.py": FIT, "dpbench/cli/pytest_plugin.py": "", "pytest.ini": "",
+             "tests/__init__.py": "", "tests/test_a.py": FORKED}  # fmt: skip
+    texts["tests/judging.py"] = Path(judging.__file__).read_text().replace("LIMIT = 120", "LIMIT = 1")
+    for name, text in texts.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    expected = {
+        ("a - b", "a + b", "here[1]"): judging.NOTICED,
+        ("a - b", "b - a", "here[2]"): judging.NOTICED,
+        ("a - b", "a + b", "elsewhere"): judging.NOTICED,
+        ("a - b", "a - b + 0", "here[2]"): judging.SURVIVES,
+        ("2 * a", "3 * a", "here[1]"): judging.SURVIVES,
+        ("2 * a", "3 * a", "for_ever"): judging.NOTICED,
+        ("TWO = 2", "TWO = 3", "here[1]"): judging.NOWHERE,
+    }
+    mistakes = [judging.Mistake("fit.py", FIT.replace(a, b), [f"tests/test_a.py::test_{of}"]) for a, b, of in expected]
+    assert dict(zip(expected, judging.judged(tmp_path, mistakes, ""), strict=True)) == expected
+    assert (tmp_path / "dpbench/fit.py").read_text() == FIT

@@ -1,0 +1,114 @@
+"""A pytest plugin that judges mistakes, each in a fork of the one process that has imported and collected the tests.
+
+A mistake within a function is put into the function that is loaded already, so that to judge it costs what its tests
+cost, and neither imports nor a collection of tests. It stands in the file too, for the processes that tests start.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import os
+import pickle
+import resource
+import signal
+import subprocess
+import sys
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+WORK, DONE = "DPBENCH_MISTAKES", "mistakes.txt"
+NOTICED, SURVIVES, NOWHERE = "noticed", "survives", "nowhere"  # NOWHERE: no function that is loaded has it
+LIMIT = 120  # processor seconds of the tests of a mistake; by the clock ten times as many
+
+
+class Mistake(NamedTuple):
+    """The text of `dpbench/file` in which it is, and the tests, by pytest's names, that judge it in this order."""
+
+    file: str
+    mutated: str
+    tests: list[str]
+
+
+def judged(copy: Path, mistakes: list[Mistake], marks: str) -> list[str]:
+    """NOTICED, SURVIVES or NOWHERE, for each mistake; `copy` is a copy of the tree, and is left as it was."""
+    files = sorted({test.partition("::")[0] for one in mistakes for test in one.tests})
+    if not files:
+        return [NOWHERE if one.tests else SURVIVES for one in mistakes]
+    (copy / "mistakes.pickle").write_bytes(pickle.dumps([tuple(one) for one in mistakes]))
+    (copy / DONE).write_text("")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.judging", "-p", "no:cacheprovider", "-m", marks]
+    environment = {**os.environ, "PYTHONPATH": str(copy), WORK: str(copy / "mistakes.pickle")}
+    subprocess.run([*command, *files], cwd=copy, env=environment, check=False, stdin=subprocess.DEVNULL,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+    words = (copy / DONE).read_text().split()
+    return words + [NOWHERE] * (len(mistakes) - len(words))
+
+
+def pytest_runtestloop(session: Any) -> bool | None:
+    """Instead of running what was collected, judge the mistakes of the file that WORK names."""
+    if WORK not in os.environ:
+        return None
+    items, root = {item.nodeid: item for item in session.items}, Path.cwd()
+    for file, mutated, tests in pickle.loads(Path(os.environ[WORK]).read_bytes()):
+        path, chosen = root / "dpbench" / file, [items[test] for test in tests if test in items]
+        whole, times = path.read_text(encoding="utf-8"), path.stat()
+        path.write_text(mutated, encoding="utf-8")
+        try:
+            word = {0: SURVIVES, 1: NOTICED}.get(_forked(session, path, whole, mutated, chosen), NOWHERE)
+        finally:
+            path.write_text(whole, encoding="utf-8")
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        with (root / DONE).open("a") as done:
+            done.write(f"{word}\n")
+    return True
+
+
+def _forked(session: Any, path: Path, whole: str, mutated: str, chosen: list[Any]) -> int:
+    """0 where all tests pass with the mistake, 1 where one fails or takes too long, else 2."""
+    child = os.fork()
+    if not child:
+        status = 2
+        try:
+            status = _tried(session, path, whole, mutated, chosen)
+        finally:
+            os._exit(status)
+    status = os.waitpid(child, 0)[1]
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child, signal.SIGKILL)  # processes that its tests left
+    late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGXCPU)
+    return 1 if late else os.waitstatus_to_exitcode(status)
+
+
+def _tried(session: Any, path: Path, whole: str, mutated: str, chosen: list[Any]) -> int:
+    os.setsid()
+    signal.alarm(10 * LIMIT)
+    resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 10))
+    if not put(path, whole, mutated):
+        return 2
+    for item, following in zip(chosen, [*chosen[1:], None], strict=True):
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.testsfailed:
+            return 1
+    return 0
+
+
+def put(path: Path, whole: str, mutated: str) -> int:
+    """How many loaded functions of a file have got the code that they have in its mutated text."""
+    codes = (list(_functions(compile(text, str(path), "exec", dont_inherit=True))) for text in (whole, mutated))
+    changed = {old: new for old, new in zip(*codes, strict=True) if old != new}
+    gc.unfreeze()  # what is frozen is not listed
+    loaded = [one for one in gc.get_objects() if type(one) is types.FunctionType and one.__code__ in changed]
+    here = [one for one in loaded if Path(one.__code__.co_filename).resolve() == path]
+    for one in here:
+        one.__code__ = changed[one.__code__]
+    return len(here)
+
+
+def _functions(code: types.CodeType) -> Iterator[types.CodeType]:
+    """The codes of all functions that are within no other; a class's body is none."""
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from [one] if one.co_flags & 1 else _functions(one)  # 1: its variables are local
