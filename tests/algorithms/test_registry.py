@@ -1,7 +1,10 @@
 """Finding methods: a user's file is read once per state of the disk, and what follows from what a method releases."""
 
+import json
+import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dpbench import algorithms
@@ -56,3 +59,20 @@ def test_one_release_of_another_kind_or_none_at_all_is_not_gaussian():
 
     assert not Two().gaussian
     assert not Algorithm().gaussian
+
+
+def test_what_a_key_leaves_out_means_what_it_meant():
+    """A key has no setting at its default, so another default would change what kept rows are rows of.
+
+    DPBENCH_GOLDEN=write writes the file anew, for new methods and settings.
+    """
+    found = {}
+    for name in algorithms.names(plugins=False):
+        algorithm, fixed = algorithms.resolve(name)
+        (fields,) = msgspec.json.schema_components([algorithm.Settings])[1].values()
+        found[name] = json.loads(msgspec.json.encode({"fixed": fixed, **fields["properties"]}))
+    path = Path(__file__).parents[1] / "golden/settings.json"
+    if os.environ.get("DPBENCH_GOLDEN") == "write":
+        lines = [f"{json.dumps(name)}: {json.dumps(one, sort_keys=True)}" for name, one in found.items()]
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    assert json.loads(path.read_text(encoding="utf-8")) == found
