@@ -145,3 +145,18 @@ def test_a_problem_its_proof_does_not_cover_is_refused(case):
     beyond = Problem(3 * problem.X, problem.y, loss=problem.loss)
     with pytest.raises(UserError, match="rescale"):
         algorithm.needs.check(beyond, name)
+
+
+def test_its_work_grows_with_rows_columns_and_iterations(case):
+    """Jobs wait for time and memory by it: a sign that is wrong shows in one of these."""
+    _, algorithm, problem, settings = case
+    _, fixed = resolve(case[0])
+    n, d = problem.n, problem.d
+
+    def work(n, d, **more):
+        return algorithm.work(n, d, algorithm.complete(problem, make_settings(algorithm, {**fixed, **settings, **more})))
+
+    assert 0 < work(n, d) <= work(4 * n, d) <= work(64 * n, d)  # a batch may have a size of its own
+    assert work(n, d) < work(n, 4 * d) < work(n, 64 * d)
+    longer = {name: 4 * value for name, value in settings.items() if name in ("T", "passes", "cap")}
+    assert work(n, d) <= work(n, d, **longer)
