@@ -352,7 +352,7 @@ STUDY = [
            "what is beyond reach counts as failed"),
     Mutant("study/tuner.py", "shared[:: 1 + (split == \"halves\")]", "shared",
            TUNER + "a_lucky_half_chooses_and_the_other_half_tells", "seeds that chose tell the score"),
-    Mutant("study/tuner.py", 'math.inf if self._columns.status[row] == "diverged" or', "math.inf if",
+    Mutant("study/tuner.py", ' | (np.array(columns.status, dtype=object) == "diverged")', "",
            TUNER + "a_diverged_seed_disqualifies_its_setting", "a diverged run is an excess like any"),
 ]  # fmt: skip
 

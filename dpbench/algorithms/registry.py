@@ -11,7 +11,7 @@ import hashlib
 import importlib
 import importlib.util
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -99,12 +99,14 @@ ALIASES = {
 
 
 SERVED = "served:"  # stands before the reference of a method that is to run where no rows are
-_serve: list[Callable[[str, bytes], Algorithm]] = []  # see `serve_by`
+# "module:function" that makes one from a name or class and the text of its file. `dpbench.run` enters it here.
+SERVE: list[str] = []
 
 
-def serve_by(make: Callable[[str, bytes], Algorithm]) -> None:
-    """Have `make` find served methods, by a name or class and the text of its file: `dpbench.serving` is above."""
-    _serve[:] = [make]
+def _serve(reference: str, source: bytes) -> Algorithm:
+    module, _, function = SERVE[0].partition(":")
+    served: Algorithm = getattr(importlib.import_module(module), function)(reference, source)
+    return served
 
 
 def names(*, plugins: bool = True, wrappers: bool = False) -> list[str]:
@@ -142,9 +144,9 @@ def get(name: str) -> Algorithm:
     if name.startswith(SERVED):
         plain = name.removeprefix(SERVED)
         if ".py:" not in plain:
-            return _serve[0](plain, b"")
+            return _serve(plain, b"")
         file, class_name, digest = _located(plain)
-        return _serve[0](class_name, _SOURCES[file, digest])
+        return _serve(class_name, _SOURCES[file, digest])
     return _from_file(*_located(name)) if ".py:" in name else _registered(name)
 
 

@@ -162,7 +162,7 @@ def _event(budget: Budget) -> DrawAfterTest:
 @functools.lru_cache(maxsize=256)
 def _log_widths(m: int) -> dp.Array:
     """(⌊m/2⌋,) ln of the distance of two quantiles of a normal law, from the outermost of m."""
-    quantiles = ((i + 0.5) / m for i in range(m // 2))  # by `statistics`, as to load scipy.special takes far longer
+    quantiles = ((np.arange(m // 2) + 0.5) / m).tolist()  # by `statistics`, as to load scipy.special takes far longer
     return np.log(-2 * np.fromiter(map(NORMAL.inv_cdf, quantiles), dtype=float))
 
 

@@ -23,9 +23,8 @@ from dpbench.archive.compared import ACCEPTABLE, as_far, row_differences, same, 
 from dpbench.datasets.cache import pinned
 from dpbench.errors import UserError, at_least, counted
 from dpbench.problems import catalogue
-from dpbench.run import runner
 from dpbench.run.execute import execute
-from dpbench.run.job import JSON, Job, Keys, job_of
+from dpbench.run.job import JSON, Job, Keys, job_of, seconds, work
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.row import Row
 from dpbench.run.store import Store
@@ -292,7 +291,7 @@ def _not_so(one: Stated) -> str:
         job = one.job
         if job.key != one.row.key:
             return "another version of its method, data or problem is installed here"
-        if runner.seconds(runner.work(job), getattr(job.parsed(), "T", 0) or 0, 1) > LONGEST:
+        if seconds(work(job), getattr(job.parsed(), "T", 0) or 0, 1) > LONGEST:
             return f"it would take more than {LONGEST / 60:.0f} minutes"
     except Exception as error:  # a stranger's JSON
         return f"it is no run that can be made here ({type(error).__name__})"

@@ -14,13 +14,17 @@ from typing import Any
 import msgspec
 
 from dpbench import algorithms
+from dpbench.algorithms import registry
 from dpbench.algorithms.base import Algorithm, BaseSettings, make_settings
 from dpbench.errors import UserError, positive
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import catalogue, losses
-from dpbench.serving.method import ServedMethod
+
+registry.SERVE[:] = ["dpbench.serving.method:of_source"]  # loaded where a method is served
 
 JSON = msgspec.json.Encoder(order="deterministic")
+FLOPS = 5e9  # a core's in a second, between gradients (4e9) and eigendecompositions (2e10), seeds side by side
+OVERHEAD = 1e-5  # seconds of an iteration beside its arithmetic
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -104,6 +108,20 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def axes(self) -> dict[str, list[Any]]:
         return msgspec.json.decode(self.sweep, type=dict[str, list[Any]]) if self.sweep else {}
 
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of the problem's data, guessed where a third party's data set does not declare them."""
+        spec = self.recipe.spec
+        return spec.rows or 10_000, spec.columns or 100
+
+    @property
+    def cost(self) -> float:
+        """The rough cost in flops (see Algorithm.work); infinite where extreme settings overflow."""
+        try:
+            return self.run_count * algorithms.get(self.algorithm).work(*self.size, self.parsed())
+        except ArithmeticError:
+            return math.inf
+
     def members(self) -> list[Job]:
         """The runs of a sweep, in the order of `itertools.product` over its values (names sorted)."""
         settings, axes = self.parsed(), self.axes
@@ -148,7 +166,7 @@ def identity(job: Job) -> dict[str, Any]:
         **({"revision": revision} if (revision := algorithm.revisions.get(job.accounting, 1)) > 1 else {}),
         **({"source": job.source} if job.source else {}),
         **({"relation": job.relation} if job.relation else {}),
-        **({"served": True} if isinstance(algorithm, ServedMethod) else {}),
+        **({"served": True} if job.algorithm.startswith(registry.SERVED) else {}),
         **({"sweep": job.axes} if job.sweep else {}),
         **({"planted": job.planted} if job.planted != 1 else {}),
     }
@@ -193,11 +211,16 @@ class Keys:
         copy, keys = self._head.copy, []
         # "timed" is the last of the names, so it can be appended to the hashed head.
         ends = [self._tail + (b',"timed":%d}' % timed if timed else b"}") for timed in repetitions]
-        for end in [b"%d%b" % each for each in itertools.product(seeds, ends)]:
+        for end in [seed + end for seed in _digits(seeds) for end in ends]:
             whole = copy()
             whole.update(end)
             keys.append(whole.hexdigest())
         return keys
+
+
+@functools.lru_cache(maxsize=1000)
+def _digits(seeds: tuple[int, ...]) -> list[bytes]:
+    return [b"%d" % seed for seed in seeds]
 
 
 def keys_like(job: Job) -> Keys:
@@ -350,3 +373,13 @@ def delta_value(delta: str | float, n: int) -> float:
     0.0001
     """
     return {"n^-2": float(n) ** -2, "n^-1": 1.0 / n}[delta] if isinstance(delta, str) else delta
+
+
+def work(job: Job) -> float:
+    """The job's rough cost in flops; 1 where it overflows, as the run itself will say so."""
+    return job.cost if math.isfinite(job.cost) else 1.0
+
+
+def seconds(work: float, iterations: float, cores: int) -> float:
+    """A rough time, to the order of magnitude, before anything has run."""
+    return (work / FLOPS + iterations * OVERHEAD) / max(cores, 1)

@@ -19,18 +19,11 @@ from dpbench.errors import UserError
 from dpbench.run import outcomes
 from dpbench.run.cluster import BatchRows
 from dpbench.run.executors import Here, cores, open_executor, results
-from dpbench.run.job import Job
+from dpbench.run.job import Job, seconds, work
 from dpbench.run.row import Row
 from dpbench.run.store import Store
 
-FLOPS = 5e9  # a core's in a second, between gradients (4e9) and eigendecompositions (2e10), seeds side by side
-OVERHEAD = 1e-5  # seconds of an iteration beside its arithmetic
 FADE = 0.8  # weight of a batch for each that ended after it
-
-
-def seconds(work: float, iterations: float, cores: int) -> float:
-    """A rough time, to the order of magnitude, before anything has run."""
-    return (work / FLOPS + iterations * OVERHEAD) / max(cores, 1)
 
 
 class Pace:
@@ -113,32 +106,12 @@ class Progress:
     seconds_alone: bool
 
 
-def _cost(job: Job) -> float:
-    """The job's rough cost in flops (see Algorithm.work); infinite where extreme settings overflow."""
-    try:
-        return job.run_count * algorithms.get(job.algorithm).work(*_size(job), job.parsed())
-    except ArithmeticError:
-        return math.inf
-
-
-def work(job: Job) -> float:
-    """The job's rough cost in flops; 1 where it overflows, as the run itself will say so."""
-    cost = _cost(job)
-    return cost if math.isfinite(cost) else 1.0
-
-
-def _size(job: Job) -> tuple[int, int]:
-    """Rows and columns of the problem's data, guessed where a third party's data set does not declare them."""
-    spec = job.recipe.spec
-    return spec.rows or 10_000, spec.columns or 100
-
-
 def estimate(jobs: list[Job], store: Store, workers: int | None) -> float:
     """Roughly the seconds that the jobs take which the store has not finished; infinite where the cost overflows."""
     ended = store.ended()
     missing = [job for job in jobs if not ended.done(job.key, job.trace)]
     timed = sum(1 for job in missing if job.timed)
-    flops = [_cost(job) for job in missing]
+    flops = [job.cost for job in missing]
     steps = sum(job.run_count * float(getattr(job.parsed(), "T", None) or 1) for job in missing)
     return seconds(sum(flops), steps, 1 if timed else workers or cores())
 
@@ -154,7 +127,7 @@ def batches(jobs: list[Job], workers: int = 1) -> list[list[Job]]:
     share = sum(map(work, jobs)) / workers
     result = []
     for group in groups.values():
-        size = algorithms.get(group[0].algorithm).batch_size(*_size(group[0]))
+        size = algorithms.get(group[0].algorithm).batch_size(*group[0].size)
         part = min(size, max(1, int(share / CUT / work(group[0])))) if workers > 1 else size
         for first in range(0, len(group), size):
             batch = group[first : first + size]

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import itertools
 import os
 import re
 import stat
@@ -179,10 +180,9 @@ class Ended:
 
     def counts(self, keys: Collection[str], traced: Collection[str] = ()) -> tuple[int, int, int]:
         """(missing, failed, beyond reach) of some keys; a result without a trace that `traced` asks for is missing."""
-        missing = len(keys) - sum(map(self.statuses.__contains__, keys))
+        missing = len([*itertools.filterfalse(self.statuses.__contains__, keys)])
         missing += sum(self.statuses.get(key) in outcomes.RESULTS and key not in self.traced for key in traced)
-        failed = sum(map(self.failed.__contains__, keys)) if self.failed else 0
-        return missing, failed, sum(map(self.beyond.__contains__, keys)) if self.beyond else 0
+        return missing, len(self.failed.intersection(keys)), len(self.beyond.intersection(keys))
 
 
 class Store:
@@ -369,10 +369,11 @@ def _completed(table: pyarrow.Table) -> pyarrow.Table:
 
 
 def _whole(algorithms: list[str], settings: list[str | None]) -> list[str | None]:
-    pairs = list(zip(algorithms, settings, strict=True))
     # There are a hundred times as many rows as pairs.
-    whole = {pair: pair[1] and completed(*pair) for pair in set(pairs)}
-    return settings if all(text == pair[1] for pair, text in whole.items()) else [whole[pair] for pair in pairs]
+    whole = {pair: pair[1] and completed(*pair) for pair in set(zip(algorithms, settings, strict=True))}
+    if all(text == pair[1] for pair, text in whole.items()):
+        return settings
+    return [whole[pair] for pair in zip(algorithms, settings, strict=True)]
 
 
 def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:

@@ -167,4 +167,6 @@ def of(code: process.MethodCode) -> ServedMethod:
     return ServedMethod(code)
 
 
-registry.serve_by(lambda reference, source: of(process.MethodCode(reference, source)))
+def of_source(reference: str, source: bytes) -> ServedMethod:
+    """The served method of a name, or of a class and the text of its file: what `registry` asks for."""
+    return of(process.MethodCode(reference, source))

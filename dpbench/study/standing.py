@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from dpbench.errors import counted
-from dpbench.run.job import JobSeries
+from dpbench.run.job import JobSeries, seconds, work
 from dpbench.run.store import Ended, Store
 from dpbench.study.experiment import PLANTED, Experiment
 from dpbench.study.plan import JobPlan, Planner
@@ -69,17 +69,15 @@ class RunCount:
 
         The hours are rough, on one core, at the T that the runs are given at most.
         """
-        sums, unfinished, seconds = [0, 0, 0, 0], set(), 0.0
+        sums, unfinished, left = [0, 0, 0, 0], set(), 0.0
         for first, counts in self._each(series):
             for i, number in enumerate(counts):
                 sums[i] += number
             if counts[1]:
-                from dpbench.run import runner  # loaded only where runs are missing
-
                 unfinished.add(first.job.problem)
                 T = float(getattr(first.job.parsed(), "T", None) or 0)
-                seconds += counts[1] * runner.seconds(runner.work(first.job), T, 1)
-        return (sums[0], sums[1], sums[2], sums[3]), unfinished, seconds / 3600
+                left += counts[1] * seconds(work(first.job), T, 1)
+        return (sums[0], sums[1], sums[2], sums[3]), unfinished, left / 3600
 
     def _each(self, series: Iterable[JobSeries]) -> Iterator[tuple[JobSeries, tuple[int, int, int, int]]]:
         """The first of the series whose keys may be in common, and their counts together."""

@@ -86,6 +86,9 @@ class Tuner:
         self._columns = columns
         self._rows: dict[tuple[str, str, float], list[int]] = defaultdict(list)  # of (problem, algorithm, ε)
         self._tried = functools.cache(self._rows_with_results)
+        excess = np.array(columns.excess, dtype=float)  # NaN where there is none
+        without = np.isnan(excess) | (np.array(columns.status, dtype=object) == "diverged")
+        self._excess: list[float] = np.where(without, math.inf, excess).tolist()
         for row, cell in enumerate(zip(columns.problem, columns.algorithm, columns.epsilon, strict=True)):
             self._rows[cell].append(row)
 
@@ -131,11 +134,9 @@ class Tuner:
             # The key of what the row should be: rows of other versions or accountings have other keys.
             key_of = keys_like(msgspec.structs.replace(job, settings=JSON.encode(tried).decode(), sweep=sweep))
             keys, seeds = self._columns.key, [self._columns.seed[row] for row in rows]
-            excesses = {
-                seed: self._excesses(row, bool(axes))
-                for row, seed, key in zip(rows, seeds, key_of.of(seeds, [0]), strict=True)
-                if keys[row] == key
-            }
+            found = zip(rows, seeds, key_of.of(seeds, [0]), strict=True)
+            excess_of = self._sweep if axes else self._excess.__getitem__
+            excesses = {seed: excess_of(row) for row, seed, key in found if keys[row] == key}
             cells[tuple(chosen.values()), sweep] |= excesses
         choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[0])}, split)
         if choice is None:
@@ -145,9 +146,7 @@ class Tuner:
         swept = dict(zip(axes, next(itertools.islice(itertools.product(*axes.values()), member, None)), strict=True))
         return {name: swept[name] if name in swept else next(rest) for name in tuned}
 
-    def _excesses(self, row: int, swept: bool) -> np.ndarray | float:
-        """(m,) The excess losses of a row's sweep, or that of its one run; infinite where one diverged or has none."""
-        values, excess = self._columns.values[row], self._columns.excess[row]
-        if swept and values is not None:
-            return np.where(np.isnan(values), math.inf, values)
-        return math.inf if self._columns.status[row] == "diverged" or excess is None or math.isnan(excess) else excess
+    def _sweep(self, row: int) -> np.ndarray | float:
+        """(m,) The excess losses of a row's sweep; infinite where one diverged or has none."""
+        values = self._columns.values[row]
+        return self._excess[row] if values is None else np.where(np.isnan(values), math.inf, values)
