@@ -165,7 +165,7 @@ class SearchPlan:
             self.base: Counts = ((Laplace(1 / ((1 - share) * whole)), 1), (Laplace(self.noise), 1))
             return
         parts: Counts = ((Gaussian((1 - share) ** -0.5), 1), (Gaussian(share**-0.5), 1))
-        scale = budget.noise_scale(((BestOfRuns(parts, "poisson", settings.mean), 1),), share=SLACK)
+        scale = budget.noise_scale(((BestOfRuns(parts, "poisson", settings.mean), 1),), share=SLACK)  # type: ignore[arg-type]
         z, self.noise = (1 - share) ** -0.5 * scale, share**-0.5 * scale
         self.base = ((Gaussian(z), 1), (Gaussian(self.noise), 1))
         each = gaussian_epsilon(1 / z, budget.delta)
@@ -192,7 +192,7 @@ class SearchPlan:
 
     def event(self, mean: float) -> BestOfRuns:
         """The one release."""
-        return BestOfRuns(self.base, self.law, mean)
+        return BestOfRuns(self.base, self.law, mean)  # type: ignore[arg-type]  # of some kind each
 
     def cost(self, base: Counts) -> float:
         """Of one run: Σ 1/z², or ε."""

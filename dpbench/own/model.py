@@ -30,8 +30,7 @@ from dpbench.own import window as windows
 from dpbench.own.engine import Fitted
 from dpbench.own.spec import GROUPS, FitPlan, Spec, of_encoding, plan
 from dpbench.own.statement import DoesNotHold, Statement, leaves, number_of, released, sentence
-from dpbench.privacy.ledger import Composition, Release
-from dpbench.privacy.plain import plain
+from dpbench.privacy.ledger import Composition, Release, plain
 from dpbench.schema import Schema
 from dpbench.schema.encoding import Encoding, encoding_of
 from dpbench.version import __version__

@@ -20,8 +20,7 @@ import msgspec
 from dpbench import files
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.check import at_most
-from dpbench.privacy.ledger import Composition, CountedRelease, Relation
-from dpbench.privacy.plain import plain, release_of
+from dpbench.privacy.ledger import Composition, CountedRelease, Relation, plain, release_of
 from dpbench.privacy.verify import spent
 
 FORMAT = 3

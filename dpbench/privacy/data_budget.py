@@ -36,8 +36,16 @@ import msgspec
 from dpbench.errors import PrivacyError, UserError, positive
 from dpbench.privacy.accounting.gaussian import gaussian_for
 from dpbench.privacy.check import at_most
-from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Relation, Release
-from dpbench.privacy.plain import plain, release_of
+from dpbench.privacy.ledger import (
+    BoundedRange,
+    Composition,
+    CountedRelease,
+    Gaussian,
+    Relation,
+    Release,
+    plain,
+    release_of,
+)
 from dpbench.privacy.verify import spent
 
 TABLES = (

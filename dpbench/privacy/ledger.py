@@ -9,11 +9,20 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
 
-from dpbench.errors import PrivacyError
+import msgspec
+from msgspec.structs import replace
+
+from dpbench.errors import PrivacyError, UserError
+
+# What a file or an archive may claim of one release, so that composing it is bounded: an honest one is far inside.
+NoiseMultiplier: TypeAlias = Annotated[float, msgspec.Meta(ge=1e-3, le=1e9)]
+Size: TypeAlias = Annotated[float, msgspec.Meta(ge=1e-12, le=1e12)]
+Share: TypeAlias = Annotated[float, msgspec.Meta(ge=1e-60, le=1.0)]  # of a δ, which is n⁻² as a rule
+Steps: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10**5)]
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10**8)]
 
 
 class Relation(str, Enum):
@@ -36,8 +45,7 @@ class Relation(str, Enum):
         return 2 if self is Relation.REPLACE_ONE else 1
 
 
-@dataclass(frozen=True)
-class Release:
+class Release(msgspec.Struct, frozen=True, tag=True, tag_field="kind", forbid_unknown_fields=True):
     """What one mechanism gave. words: a format of its fields, which `str` fills.
 
     positive: the fields that have to be positive and finite; PrivacyError where one is not. powers: of the fields that
@@ -49,7 +57,7 @@ class Release:
     powers: ClassVar[Mapping[str, int]] = {"noise_multiplier": 1}
 
     def __str__(self) -> str:
-        return self.words.format(**vars(self))
+        return self.words.format(**msgspec.structs.asdict(self))
 
     def __post_init__(self) -> None:
         for name in self.positive:
@@ -58,47 +66,51 @@ class Release:
                 raise PrivacyError(f"{type(self).__name__}: {name} must be positive and finite, got {value}")
 
 
-class Sampled(Release):
+class Sampled(Release, frozen=True):
     """Base of a `release` computed on a sample of the rows, in which a row is with probability `rate`.
 
     relation: the one of the amplification's theorem; none holds for both.
     """
 
-    release: Gaussian | Laplace
-    rate: float
-    relation: Relation
+    relation: ClassVar[Relation]
+
+    @property
+    def release(self) -> Gaussian | Laplace:
+        """What is computed on the sample: a field of each kind, in its own place."""
+        raise NotImplementedError
+
+    @property
+    def rate(self) -> float:
+        """The chance of a row: a field too, or of those of a fixed size computed."""
+        raise NotImplementedError
 
     def __post_init__(self) -> None:
         if not 0 < self.rate <= 1:
             raise PrivacyError(f"{type(self).__name__}: rate must be in (0, 1], got {self.rate}")
 
 
-@dataclass(frozen=True)
-class Gaussian(Release):
+class Gaussian(Release, frozen=True):
     """Gaussian mechanism; `noise_multiplier` = standard deviation per coordinate / ℓ₂ sensitivity."""
 
     words = "Gaussian, noise multiplier {noise_multiplier:g}"
-    noise_multiplier: float
+    noise_multiplier: NoiseMultiplier
 
 
-@dataclass(frozen=True)
-class Laplace(Release):
+class Laplace(Release, frozen=True):
     """Laplace mechanism; `noise_multiplier` = scale b per coordinate / ℓ₁ sensitivity, hence 1/noise_multiplier-DP."""
 
     words = "Laplace, noise multiplier {noise_multiplier:g}"
-    noise_multiplier: float
+    noise_multiplier: NoiseMultiplier
 
 
-@dataclass(frozen=True)
-class Radial(Release):
+class Radial(Release, frozen=True):
     """Noise of density ∝ exp(-‖b‖₂/s); `noise_multiplier` = s / ℓ₂ sensitivity, hence 1/noise_multiplier-DP."""
 
     words = "radial noise, noise multiplier {noise_multiplier:g}"
-    noise_multiplier: float
+    noise_multiplier: NoiseMultiplier
 
 
-@dataclass(frozen=True)
-class RadialPerturbation(Release):
+class RadialPerturbation(Release, frozen=True):
     """Objective perturbation by a linear term b of density ∝ exp(-‖b‖₂/s), at δ = 0.
 
     `noise_multiplier` = s / ℓ₂ sensitivity of the objective's gradient; `curvature` = β/Λ, as of
@@ -106,43 +118,39 @@ class RadialPerturbation(Release):
     """
 
     words = "objective perturbation by radial noise, noise multiplier {noise_multiplier:g}, β/Λ = {curvature:.3g}"
-    noise_multiplier: float
-    curvature: float
+    noise_multiplier: NoiseMultiplier
+    curvature: Size
     relation: Relation
     logistic: bool = True
     positive = ("noise_multiplier", "curvature")
 
 
-@dataclass(frozen=True)
-class PureDP(Release):
+class PureDP(Release, frozen=True):
     """Any ε-DP mechanism, known by its ε alone (report noisy max, sparse vector)."""
 
     words, powers = "{epsilon:g}-DP selection", {"epsilon": -1}
-    epsilon: float
+    epsilon: Size
     positive = ("epsilon",)
 
 
-@dataclass(frozen=True)
-class BoundedRange(Release):
+class BoundedRange(Release, frozen=True):
     """A mechanism whose privacy loss lies in an interval of length ε for each pair of neighbours, as the exponential
     mechanism's does (Dong, Durfee and Rogers 2020): ε-DP, and ε²/8-zCDP."""
 
     words, powers = "exponential mechanism, range {epsilon:g}", {"epsilon": -1}
-    epsilon: float
+    epsilon: Size
     positive = ("epsilon",)
 
 
-@dataclass(frozen=True)
-class ZCDP(Release):
+class ZCDP(Release, frozen=True):
     """Any ρ-zCDP mechanism, known by its ρ alone."""
 
     words, powers = "{rho:g}-zCDP mechanism", {"rho": -2}
-    rho: float
+    rho: Size
     positive = ("rho",)
 
 
-@dataclass(frozen=True)
-class ObjectivePerturbation(Release):
+class ObjectivePerturbation(Release, frozen=True):
     """The minimiser of a strongly convex objective of a linear model plus a random linear term <b, w>.
 
     `noise_multiplier` = standard deviation of b per coordinate / ℓ₂ sensitivity of the objective's gradient;
@@ -152,14 +160,13 @@ class ObjectivePerturbation(Release):
     """
 
     words, powers = "objective perturbation, noise multiplier {noise_multiplier:g}, at δ = {delta:.3g}", {}
-    noise_multiplier: float
-    jacobian: float
-    delta: float
+    noise_multiplier: NoiseMultiplier
+    jacobian: Size
+    delta: Share
     positive = ("noise_multiplier", "jacobian", "delta")
 
 
-@dataclass(frozen=True)
-class LogisticPerturbation(Release):
+class LogisticPerturbation(Release, frozen=True):
     """Objective perturbation of the logistic loss, gradient and Hessian bounded together.
 
     `noise_multiplier` = standard deviation of b per coordinate / ℓ₂ sensitivity of the objective's gradient, on sums
@@ -167,28 +174,26 @@ class LogisticPerturbation(Release):
     """
 
     words = "objective perturbation, noise multiplier {noise_multiplier:g}, β/Λ = {curvature:.3g}"
-    noise_multiplier: float
-    curvature: float
+    noise_multiplier: NoiseMultiplier
+    curvature: Size
     relation: Relation = Relation.REPLACE_ONE
     positive = ("noise_multiplier", "curvature")
 
 
-@dataclass(frozen=True)
-class ConvexPerturbation(LogisticPerturbation):
+class ConvexPerturbation(LogisticPerturbation, frozen=True):
     """The same of any convex, twice continuously differentiable loss of a linear prediction with |ℓ'| ≤ L₀/‖x‖."""
 
 
-@dataclass(frozen=True)
-class LastIterate(Release):
+class LastIterate(Release, frozen=True):
     """The last of `steps` noisy gradient steps that each contract by `contraction`; the others are hidden.
 
     `noise_multiplier` = standard deviation per coordinate and step / ℓ₂ sensitivity of the gradient.
     """
 
     words = "last of {steps} iterates, noise multiplier {noise_multiplier:g}, contraction {contraction:.6g}"
-    noise_multiplier: float
-    steps: int
-    contraction: float
+    noise_multiplier: NoiseMultiplier
+    steps: Steps
+    contraction: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -196,17 +201,15 @@ class LastIterate(Release):
             raise PrivacyError(f"LastIterate: needs steps >= 1 and a contraction in [0, 1), got {self!r}")
 
 
-@dataclass(frozen=True)
-class Poisson(Sampled):
+class Poisson(Sampled, frozen=True):
     """`release` computed on a Poisson sample: each row is in it independently with probability `rate`."""
 
     words, relation = "{release}, on a Poisson sample of rate {rate:g}", Relation.ADD_REMOVE
-    rate: float
+    rate: Size
     release: Gaussian
 
 
-@dataclass(frozen=True)
-class PoissonReplaced(Sampled):
+class PoissonReplaced(Sampled, frozen=True):
     """`release` computed on a Poisson sample, for replace-one neighbours.
 
     The row is in the sample with probability `rate`, and moves the value by at most half the sensitivity then, whatever
@@ -214,17 +217,16 @@ class PoissonReplaced(Sampled):
     """
 
     words, relation = "{release}, on a Poisson sample of rate {rate:g}", Relation.REPLACE_ONE
-    rate: float
+    rate: Size
     release: Gaussian
 
 
-@dataclass(frozen=True)
-class WithoutReplacement(Sampled):
+class WithoutReplacement(Sampled, frozen=True):
     """`release` computed on a uniformly random subset of `m` of the `n` rows."""
 
     words, relation = "{release}, on {m} of {n} rows without replacement", Relation.REPLACE_ONE
-    n: int
-    m: int
+    n: Count
+    m: Count
     release: Gaussian | Laplace
 
     def __post_init__(self) -> None:
@@ -232,18 +234,17 @@ class WithoutReplacement(Sampled):
             raise PrivacyError(f"WithoutReplacement: m must be in 1..{self.n}, got {self.m}")
 
     @property
-    def rate(self) -> float:  # type: ignore[override]  # a field of the others
+    def rate(self) -> float:
         """m/n."""
         return self.m / self.n
 
 
-@dataclass(frozen=True)
-class Allocated(Sampled):
+class Allocated(Sampled, frozen=True):
     """An epoch of `steps` steps, each row in one of them drawn uniformly, with a `release` on each step's rows."""
 
     words = "{release}, on each of {steps} batches that the rows are allocated to"
     relation = Relation.ADD_REMOVE
-    steps: int
+    steps: Steps
     release: Gaussian
 
     def __post_init__(self) -> None:
@@ -251,13 +252,12 @@ class Allocated(Sampled):
             raise PrivacyError(f"Allocated: steps must be at least 2, got {self.steps}")
 
     @property
-    def rate(self) -> float:  # type: ignore[override]  # a field of the others
+    def rate(self) -> float:
         """1/steps: a row's chance of a step."""
         return 1 / self.steps
 
 
-@dataclass(frozen=True)
-class Sketch(Release):
+class Sketch(Release, frozen=True):
     """`draws` vectors of N(0, XᵀX + Λ), Λ a ridge: a Gaussian sketch of the rows and of Gaussian rows beside them.
 
     ratio: bounds xᵀ(XᵀX + Λ)⁻¹x for a row x beside X, but for a probability of `failure`, as where Λ follows a noisy
@@ -267,14 +267,36 @@ class Sketch(Release):
 
     words, powers = "Gaussian sketch of {draws} draws, ratio {ratio:.3g}, failing at {failure:.3g}", {"ratio": -1}
     relation: ClassVar[Relation] = Relation.ADD_REMOVE
-    draws: int
-    ratio: float
-    failure: float
+    draws: Annotated[int, msgspec.Meta(ge=1, le=10**7)]
+    ratio: Annotated[float, msgspec.Meta(ge=1e-9, le=1.0)]
+    failure: Share
     positive = ("draws", "ratio", "failure")
 
 
-@dataclass(frozen=True)
-class BestOfRuns(Release):
+class DrawAfterTest(Release, frozen=True):
+    """A draw of density ∝ e^{`exponent`·depth} behind a noisy test of `test`-DP: see `dpbench.privacy.tukey`.
+
+    failure: the probability of a draw where it might tell anything; leak: the mass that a neighbour may lack.
+    """
+
+    words = "{test:g}-DP test at δ = {failure:.3g}, and a draw by depth, exponent {exponent:g}, leak {leak:.3g}"
+    powers: ClassVar = {"test": -1, "exponent": -1}
+    test: Size
+    exponent: Size
+    failure: Share
+    leak: Share
+    positive = ("test", "exponent", "failure", "leak")
+
+
+# What one run of several may release, and all that a file or an archive may name.
+OneRun: TypeAlias = (
+    Gaussian | Laplace | Radial | RadialPerturbation | PureDP | BoundedRange | ZCDP | ObjectivePerturbation
+    | LogisticPerturbation | ConvexPerturbation | LastIterate | Poisson | PoissonReplaced | WithoutReplacement
+    | Allocated | Sketch | DrawAfterTest
+)  # fmt: skip
+
+
+class BestOfRuns(Release, frozen=True):
     """The best of K runs, by a score that is among what each run releases; K is random and never released.
 
     base: (release, count) of all that one run releases, the score included. law: of K, "poisson" (with no run at all,
@@ -284,9 +306,12 @@ class BestOfRuns(Release):
     which q and Q(> y) change by at most e^ε between neighbours: 3ε, as Liu and Talwar (2019) have it.
     """
 
-    base: tuple[tuple[Release, int], ...]
+    base: Annotated[
+        tuple[tuple[OneRun, Annotated[int, msgspec.Meta(ge=1, le=10**6)]], ...],
+        msgspec.Meta(min_length=1, max_length=16),
+    ]
     law: Literal["poisson", "geometric"]
-    mean: float
+    mean: Annotated[float, msgspec.Meta(ge=1.0, le=1e4)]
 
     def __post_init__(self) -> None:
         if not self.base or self.law not in ("poisson", "geometric") or not 1 < self.mean < math.inf:
@@ -297,20 +322,26 @@ class BestOfRuns(Release):
         return f"best of a random number of runs ({self.law}, mean {self.mean:g}) of: {runs}"
 
 
-@dataclass(frozen=True)
-class DrawAfterTest(Release):
-    """A draw of density ∝ e^{`exponent`·depth} behind a noisy test of `test`-DP: see `dpbench.privacy.tukey`.
+AnyRelease: TypeAlias = OneRun | BestOfRuns
 
-    failure: the probability of a draw where it might tell anything; leak: the mass that a neighbour may lack.
-    """
 
-    words = "{test:g}-DP test at δ = {failure:.3g}, and a draw by depth, exponent {exponent:g}, leak {leak:.3g}"
-    powers: ClassVar = {"test": -1, "exponent": -1}
-    test: float
-    exponent: float
-    failure: float
-    leak: float
-    positive = ("test", "exponent", "failure", "leak")
+def plain(release: Release) -> dict[str, Any]:
+    """The release as plain data: {"kind": its class, field: value, …}, nested where one is made of others."""
+    data: dict[str, Any] = msgspec.to_builtins(release, enc_hook=lambda number: number.item())  # NumPy's
+    return data
+
+
+def release_of(data: Any) -> Release:
+    """The inverse of `plain`, of what a file or an archive says; UserError for what is no release within bounds."""
+    try:
+        release: Release = msgspec.convert(data, AnyRelease)
+        return release
+    except PrivacyError as error:
+        raise UserError(ascii(str(error))[1:-1][:200]) from None
+    except msgspec.ValidationError as error:
+        field = str(error).partition(" - at `$.")[2].rstrip("`")
+        what = f"; {field} is not of its kind, or not within its bounds" if field else ""
+        raise UserError(f"not a release: {ascii(data)[:80]}{what}") from None
 
 
 class CountedRelease(NamedTuple):
@@ -349,8 +380,7 @@ def scaled(release: Release, factor: float) -> Release:
     if isinstance(release, BestOfRuns):
         return replace(release, base=tuple((scaled(each, factor), count) for each, count in release.base))
     if isinstance(release, Sampled):
-        sampled: Any = release  # each kind of it is a dataclass
-        return replace(sampled, release=scaled(release.release, factor))  # type: ignore[no-any-return]
+        return replace(release, release=scaled(release.release, factor))
     if not release.powers:
         raise PrivacyError(f"{release}: its noise is not one number to scale")
     fields = {name: (getattr(release, name), power) for name, power in release.powers.items()}

@@ -17,10 +17,10 @@ from __future__ import annotations
 import copy
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
+from msgspec.structs import replace
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import tukey

@@ -25,10 +25,9 @@ from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact.sampling import Draws, SeededBits
 from dpbench.privacy.exact.sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum
-from dpbench.privacy.ledger import Relation, at_rho
+from dpbench.privacy.ledger import Relation, at_rho, plain
 from dpbench.privacy.mechanisms import Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars
-from dpbench.privacy.plain import plain
 from dpbench.privacy.sampling import SinglePass
 from dpbench.problems.exact import MeansOfSums
 from dpbench.problems.regularisers import Declaration

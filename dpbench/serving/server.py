@@ -28,8 +28,8 @@ from dpbench.privacy.check import check
 from dpbench.privacy.exact.release import ExactMechanisms, ExactReleases
 from dpbench.privacy.exact.sums import FARTHEST, Sum
 from dpbench.privacy.exact.terms import PREMISES
+from dpbench.privacy.ledger import release_of
 from dpbench.privacy.mechanisms import Score
-from dpbench.privacy.plain import release_of
 from dpbench.problems.exact import ExactSums
 from dpbench.problems.losses import built_in
 from dpbench.serving import wire

@@ -22,9 +22,10 @@ from dpbench.privacy.ledger import (
     Relation,
     Sketch,
     WithoutReplacement,
+    plain,
+    release_of,
     scaled,
 )
-from dpbench.privacy.plain import plain, release_of
 
 
 def test_equal_releases_are_counted_consecutive_or_not():

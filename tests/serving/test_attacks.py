@@ -18,8 +18,8 @@ from dpbench.privacy.ledger import (
     Relation,
     WithoutReplacement,
     at_rho,
+    plain,
 )
-from dpbench.privacy.plain import plain
 from dpbench.problems.losses import Logistic
 from dpbench.serving import server as serving
 from dpbench.serving import wire

@@ -17,8 +17,7 @@ from dpbench import algorithms
 from dpbench.algorithms import coordinate
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.exact.release import SeededMechanisms
-from dpbench.privacy.ledger import Allocated, Gaussian, PoissonReplaced, Radial
-from dpbench.privacy.plain import plain
+from dpbench.privacy.ledger import Allocated, Gaussian, PoissonReplaced, Radial, plain
 from dpbench.problems.exact import ExactProblem
 from dpbench.serving import process, sandbox, wire
 from dpbench.serving import server as serving

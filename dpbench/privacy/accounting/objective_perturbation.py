@@ -43,10 +43,10 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
+from msgspec.structs import replace
 from numpy.typing import NDArray
 
 from dpbench.errors import PrivacyError

@@ -5,12 +5,12 @@ the problem's own: n·l2 = 1.
 """
 
 import math
-from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from dpbench.algorithms import base as dp
 from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, at_rho
+from msgspec.structs import replace
 
 PUBLISHED = "published"
 FAILURE = 0.05  # ϱ of adassp.m
