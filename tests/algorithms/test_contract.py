@@ -154,7 +154,9 @@ def test_its_work_grows_with_rows_columns_and_iterations(case):
     n, d = problem.n, problem.d
 
     def work(n, d, **more):
-        return algorithm.work(n, d, algorithm.complete(problem, make_settings(algorithm, {**fixed, **settings, **more})))
+        return algorithm.work(
+            n, d, algorithm.complete(problem, make_settings(algorithm, {**fixed, **settings, **more}))
+        )
 
     assert 0 < work(n, d) <= work(4 * n, d) <= work(64 * n, d)  # a batch may have a size of its own
     assert work(n, d) < work(n, 4 * d) < work(n, 64 * d)
