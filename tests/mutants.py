@@ -360,13 +360,13 @@ PLACES = "leaderboard/test_places.py::test_"
 SETS = "datasets/test_sets.py::test_"
 HEADLINE = "leaderboard/test_headline.py::test_"
 LEADERBOARD = [
-    Mutant("leaderboard/places.py", "scores.setdefault((problem, epsilon, algorithm), CLIP)",
+    Mutant("leaderboard/places.py", "scores.setdefault((problem, epsilon, algorithm), scale.worst)",
            "scores.setdefault((problem, epsilon, algorithm), 0.0)",
            PLACES + "a_diverged_seed_a_failed_run_and_a_missing_cell_score_the_worst", "a missing cell scores 0"),
     Mutant("leaderboard/places.py", "waiting = {cell[:2] for cell in own", "waiting = {cell[:2] for cell in planned",
            PLACES + "a_problem_that_not_every_own_method_was_run_on_waits",
            "an installed method keeps problems off the board"),
-    Mutant("leaderboard/headline.py", "int((shares < 1).sum()), int(", "int((shares <= 1).sum()), int(",
+    Mutant("leaderboard/headline.py", "int((shares > 0).sum()), int(", "int((shares >= 0).sum()), int(",
            HEADLINE + "quartiles_and_the_sign_test_are_of_families", "a tie counts as better than w = 0"),
     Mutant("leaderboard/headline.py", "drawn.get((p, choice.get(p, AUTO)), values)", "values",
            HEADLINE + "a_difference_is_found_where_there_is_one_and_zero_where_the_default_is_that_method",
@@ -396,7 +396,7 @@ LEADERBOARD = [
            "table.assign(family=table[\"problem\"].map(lambda problem: families.get(problem, problem)))",
            'table.assign(family=table["problem"])',
            PLACES + "families_count_once_however_many_problems_they_have", "each problem is a family"),
-    Mutant("leaderboard/places.py", 'score=missing["score"].fillna(CLIP)', 'score=missing["score"].fillna(0.0)',
+    Mutant("leaderboard/places.py", 'score=missing["score"].fillna(worst)', 'score=missing["score"].fillna(0.0)',
            PLACES + "the_default_is_the_chosen_method_of_each_problem_and_missing_where_it_is",
            "the default's missing cell scores 0"),
 ]  # fmt: skip

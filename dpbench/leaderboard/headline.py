@@ -1,8 +1,9 @@
 """What the front page says of the default: one function each for "how much", "better than w = 0?" and "A or B?".
 
-A share is what is left of the excess loss of w = 0, and a family's is the geometric mean over its problems. Quartiles
-of families say more than a mean of shares that differ by a factor of a thousand. "Better than w = 0?" is a sign test
-over families, as scores are far from normal. "A or B?" is asked of the default and every other method, and of nothing
+A share is what is kept of the gain of the optimum without privacy over w = 0: 1 is its loss, 0 that of w = 0, below 0
+is worse than w = 0. On rows held out it can leave 0 to 1, so it is cut off at -1 and 1; by the training objective it is
+1 less what is left of the excess loss. Quartiles of families say more than a mean. "Better than w = 0?" is a sign test
+over families, as shares are far from normal. "A or B?" is asked of the default and every other method, and of nothing
 else, so there is no search; its interval is a bootstrap over families, and over the seeds of every cell within them.
 """
 
@@ -14,15 +15,15 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dpbench.leaderboard.places import AUTO, CLIP, METHOD
+from dpbench.leaderboard.places import AUTO, METHOD, Scale
 from dpbench.problems import catalogue
 
 SIZES = (1_500, 6_000)  # n of the most rows of small and of middling families
 DRAWS, LEVEL = 2_000, 0.95  # of the bootstrap
 
 
-class Left(NamedTuple):
-    """What the default leaves on a group of families, in shares; better: on how many it is below w = 0.
+class Kept(NamedTuple):
+    """What a method keeps of the gain on a group of families, in shares; better: on how many it is above w = 0.
 
     sign: the chance of as many or more families by coin flips: a one-sided sign test. low, high: quartiles.
     """
@@ -53,7 +54,7 @@ class Against(NamedTuple):
 
     @property
     def words(self) -> str:
-        """Which of the two has the lower excess loss, where the interval says so."""
+        """Which of the two has the lower score, where the interval says so."""
         return "the default" if self.high < 0 else "the other" if self.low > 0 else "not distinguishable"
 
 
@@ -85,26 +86,24 @@ def groups(families: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
     return {group: [name for name in families if belongs(name)] for group, belongs in members.items()}
 
 
-def left(group: str, scores: pd.Series) -> Left:
-    """Of the default's scores by family, those of one group."""
+def kept(group: str, shares: pd.Series) -> Kept:
+    """Of a method's shares by family, those of one group."""
     from scipy.stats import binomtest
 
-    # Scores are log10 of shares.
-    shares = 10.0 ** scores.to_numpy(float)
     if not len(shares):
-        return Left(group, 0, np.nan, np.nan, np.nan, np.nan, 0, np.nan)
+        return Kept(group, 0, np.nan, np.nan, np.nan, np.nan, 0, np.nan)
     low, median, high = np.quantile(shares, [0.25, 0.5, 0.75])
-    better, undecided = int((shares < 1).sum()), int((shares == 1).sum())
+    better, undecided = int((shares > 0).sum()), int((shares == 0).sum())
     # The sign test leaves out ties: they speak for neither side.
     decided = len(shares) - undecided
     sign = binomtest(better, decided, alternative="greater").pvalue if decided else 1.0
-    return Left(group, len(shares), float(median), float(low), float(high), float(shares.mean()), better, float(sign))
+    return Kept(group, len(shares), float(median), float(low), float(high), float(shares.mean()), better, float(sign))
 
 
 def against(
     losses: pd.DataFrame,
     scores: pd.DataFrame,
-    nulls: Mapping[str, float],
+    scale: Scale,
     choice: Mapping[str, str],
     families: Mapping[str, str],
 ) -> list[Against]:
@@ -116,7 +115,7 @@ def against(
     # A fixed seed: the page must not change from build to build.
     rng = np.random.default_rng(0)
     seeds = {at: table["loss"].to_numpy(float) for at, table in losses.groupby(METHOD[::2])}
-    drawn = {at: _scores(seeds.get(at), nulls[at[0]], score, rng) for at, score in _by_cell(scores).items()}
+    drawn = {at: _scores(seeds.get(at), at[0], scale, score, rng) for at, score in _by_cell(scores).items()}
     # Of a problem on which the default is another entrant both are the same runs, in every draw too.
     default = {p: drawn.get((p, choice.get(p, AUTO)), values) for (p, name), values in drawn.items() if name == AUTO}
     results = []
@@ -171,11 +170,12 @@ def _by_cell(scores: pd.DataFrame) -> dict[tuple[str, str], float]:
     return dict(zip(zip(scores["problem"], scores["algorithm"], strict=True), scores["score"], strict=True))
 
 
-def _scores(losses: np.ndarray | None, null: float, score: float, rng: np.random.Generator) -> np.ndarray:
+def _scores(
+    losses: np.ndarray | None, problem: str, scale: Scale, score: float, rng: np.random.Generator
+) -> np.ndarray:
     """(1 + DRAWS,) the score, then those of resampled seeds."""
     # A mean with an infinite loss is infinite in most draws; its score is the clip in all.
     if losses is None or not np.isfinite(losses).all():
         return np.full(1 + DRAWS, score)
     means = losses[rng.integers(len(losses), size=(DRAWS, len(losses)))].mean(axis=1)
-    logs = np.log10(np.maximum(means / null, 10.0**-CLIP))
-    return np.concatenate([[score], np.minimum(logs, CLIP)])
+    return np.concatenate([[score], scale.scores(problem, means)])

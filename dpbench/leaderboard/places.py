@@ -1,9 +1,10 @@
 """From losses to places: a score that depends neither on who else is there nor on what was left out.
 
-The score of a method on a problem is log10 of its mean excess loss over that of w = 0, which costs nothing and knows
-nothing: 0 is no better than nothing, -1 a tenth of it. It is clipped at ±CLIP; a problem that the method's needs admit
-and that has no result, or a run that failed or diverged, scores +CLIP. So leaving out problems never improves a place,
-and an entrant changes the score of no other.
+A score sets a method's mean loss on a problem against that of w = 0, which costs nothing and knows nothing: 0 is no
+better than nothing, lower is better. On held-out rows it is minus the share of the gain that is kept: -1 is the loss of
+the optimum without privacy. By the training objective it is log10 of the excess loss over that of w = 0: -1 is a tenth.
+Scores are clipped; a problem that the method's needs admit and that has no result, or a run that failed or diverged,
+scores the worst. So leaving out problems never improves a place, and an entrant changes the score of no other.
 
 Problems of one origin are a family, whose score is the mean of theirs. Places are by the mean over families; intervals
 are simultaneous for all methods of a table.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,11 +23,43 @@ from dpbench.run import outcomes
 from dpbench.study.statistics import or_infinite
 
 CLIP = 3.0  # decades
+EXCESS, HELD = "excess", "held_loss"  # the two losses that are scored, columns of the runs table
 NOTHING, AUTO = "nothing", "auto"  # entrants: w = 0, and the method that users get where they name none
 DEFAULT = "the default (auto)"  # how tables call the latter
 LEVEL = 0.95
 CELL = ["problem", "epsilon"]
 METHOD = [*CELL, "algorithm"]
+
+
+class Scale(NamedTuple):
+    """How mean losses become scores; nulls, best: problem → the loss of w = 0, and of the optimum without privacy.
+
+    column: of the runs table. best: none for an excess loss, where it is 0 and shares differ by factors of a thousand.
+    """
+
+    column: str
+    nulls: Mapping[str, float]
+    best: Mapping[str, float] | None = None
+
+    @property
+    def worst(self) -> float:
+        """The score of what is missing or failed; scores lie within ± it."""
+        # Within one gain of w = 0, no family counts for more than another in a mean.
+        return CLIP if self.best is None else 1.0
+
+    def scores(self, problem: str, means: Any) -> np.ndarray:
+        """Of mean losses on a problem; the worst for one that is infinite or no number."""
+        means, null = np.asarray(means, float), self.nulls[problem]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.best is None:
+                raw = np.log10(np.maximum(means, 0) / null)
+            else:
+                raw = (means - null) / (null - self.best[problem])
+        return np.clip(np.where(np.isfinite(means) & (null > 0), raw, self.worst), -self.worst, self.worst)
+
+    def kept(self, scores: Any) -> Any:
+        """What share of the gain of the optimum without privacy over w = 0 is kept at these scores, at least -1."""
+        return np.maximum(1 - 10.0**scores, -1) if self.best is None else -scores
 
 
 def score(excess: float, null: float) -> float:
@@ -35,18 +68,15 @@ def score(excess: float, null: float) -> float:
     >>> score(0.1, 1.0), score(math.inf, 1.0), score(0.0, 1.0), score(5.0, 5.0)
     (-1.0, 3.0, -3.0, 0.0)
     """
-    if not (math.isfinite(excess) and null > 0):
-        return CLIP
-    # Clipped before the logarithm: an excess of 0, or a little below by rounding, is the best score.
-    return CLIP if excess / null >= 10**CLIP else math.log10(max(excess / null, 10**-CLIP))
+    return float(Scale(EXCESS, {"": null}).scores("", excess))
 
 
-def losses(runs: pd.DataFrame) -> pd.DataFrame:
-    """The untimed runs, with `loss`: the excess, infinite where one diverged, failed or has none."""
+def losses(runs: pd.DataFrame, column: str = EXCESS) -> pd.DataFrame:
+    """The untimed runs, with `loss`: that of a column, infinite where one diverged, failed or has none."""
     untimed = runs[runs["timed"].eq(0)]
     ended = untimed["status"].isin(outcomes.RESULTS)
-    excess = or_infinite(untimed["excess"].astype(float), untimed).where(ended, math.inf).fillna(math.inf)
-    return untimed.assign(loss=excess.clip(lower=0.0))
+    loss = or_infinite(untimed[column].astype(float), untimed).where(ended, math.inf).fillna(math.inf)
+    return untimed.assign(loss=loss.clip(lower=0.0))
 
 
 def pick(table: pd.DataFrame, cell: list[str], by: str) -> pd.DataFrame:
@@ -84,32 +114,33 @@ def finished(
     return table[np.array(kept, dtype=bool)], left, len(waiting & begun)
 
 
-def scored(table: pd.DataFrame, nulls: Mapping[str, float], planned: Iterable[tuple[str, float, str]]) -> pd.DataFrame:
-    """One row per (problem, ε, algorithm) with `score`: of `means`, and +CLIP of what was planned and is not there.
+def scored(table: pd.DataFrame, scale: Scale, planned: Iterable[tuple[str, float, str]]) -> pd.DataFrame:
+    """One row per (problem, ε, algorithm) with `score`: of `means`, and the worst of what was planned and is not there.
 
-    nulls: problem → excess of w = 0; others are left out, and problems without a row of anybody. w = 0 is an entrant.
+    Problems that the scale has no loss of w = 0 for are left out, and those without a row of anybody. w = 0 is an
+    entrant.
     """
-    there = pick(table[table["problem"].isin(nulls)], METHOD, "mean")
+    there = pick(table[table["problem"].isin(scale.nulls)], METHOD, "mean")
     cells = set(there[CELL].itertuples(index=False, name=None))
     scores = {
-        (problem, epsilon, name): score(mean, nulls[problem])
+        (problem, epsilon, name): float(scale.scores(problem, mean))
         for problem, epsilon, name, mean in there[[*METHOD, "mean"]].itertuples(index=False)
     }
     for problem, epsilon, algorithm in planned:
         if (problem, epsilon) in cells:
             # A method that ought to have run and did not is scored as one that failed.
-            scores.setdefault((problem, epsilon, algorithm), CLIP)
+            scores.setdefault((problem, epsilon, algorithm), scale.worst)
     scores |= {(*cell, NOTHING): 0.0 for cell in cells}
     rows = [(*at, value) for at, value in scores.items()]
     return pd.DataFrame(rows, columns=[*METHOD, "score"])
 
 
-def with_auto(table: pd.DataFrame, choice: Mapping[str, str]) -> pd.DataFrame:
-    """`scored` rows with the default's beside: of each problem those of the method of `choice`, +CLIP where missing."""
+def with_auto(table: pd.DataFrame, choice: Mapping[str, str], worst: float = CLIP) -> pd.DataFrame:
+    """`scored` rows with the default's beside: on each problem the method's of `choice`, `worst` where missing."""
     chosen = table[table["algorithm"].eq(table["problem"].map(dict(choice)))].assign(algorithm=AUTO)
     cells = table[table["problem"].isin(choice)][CELL].drop_duplicates()
     missing = cells.merge(chosen[[*CELL, "score"]], on=CELL, how="left")
-    filled = missing.assign(algorithm=AUTO, score=missing["score"].fillna(CLIP))
+    filled = missing.assign(algorithm=AUTO, score=missing["score"].fillna(worst))
     return pd.concat([table, filled[table.columns]], ignore_index=True)
 
 

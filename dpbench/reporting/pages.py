@@ -86,17 +86,18 @@ def _overview(folder: Path, manifests: dict[str, dict[str, Any]], cells: Any) ->
 
 
 def _which_method(manifests: dict[str, dict[str, Any]]) -> Markup:
-    """What the default leaves on the median family, as the README has it; nothing where no experiment has the table."""
+    """What the default keeps on the median family, as the README has it; nothing where no experiment has the table."""
     for name, one in manifests.items():
-        left = next((a for a in one["artefacts"] if a["name"] == "left" and a["rows"]), None)
-        if left is not None:
-            whole, *cells = left["rows"][0]
-            at_each = zip(left["columns"][1:], cells, strict=True)
-            said = ", ".join(f"{cell.partition(' (')[0]} {at}" for at, cell in at_each)
-            where = link(f"{name}/index.html#answers", "the best by kind of problem, with intervals")
+        kept = next((a for a in one["artefacts"] if a["name"] == "kept" and a["rows"]), None)
+        if kept is not None:
+            loss, families, *cells = kept["rows"][0]
+            said = ", ".join(
+                f"{cell.partition(' (')[0]} {at}" for at, cell in zip(kept["columns"][2:], cells, strict=True)
+            )
+            where = link(f"{name}/index.html#held_out", "every method")
             lead = (
-                f"Which method to use? The default leaves {said} of the excess loss of w = 0, on the median of "
-                f"{whole.removeprefix('all ').strip('()')} of problems ("
+                f"Which method to use? By {loss}, the default keeps {said} of what the optimum without privacy gains "
+                f"over w = 0: the median of {families.partition('(')[2].rstrip(')')} families of real data ("
             )
             return tag("p", join([lead, where, ")."]), cls="answer")
     return Markup("")

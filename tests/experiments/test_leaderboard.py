@@ -8,7 +8,7 @@ import pytest
 
 import dpbench
 from dpbench import experiments
-from dpbench.experiments.leaderboard import board, held_out, tables
+from dpbench.experiments.leaderboard import board, tables
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, NOTHING
@@ -24,7 +24,9 @@ from tests.batches import write
 
 BOARD = experiments.get("leaderboard")
 DRAWN = (
-    "answers",
+    "kept",
+    "against",
+    "against_excess",
     "reach",
     "needed",
     "places",
@@ -91,32 +93,6 @@ def test_what_is_unpaid_is_told_by_the_code_of_dpbench_and_by_the_rows_of_others
     assert told("theirs", unpaid="the mean") == "the mean"
 
 
-def made_up(**scores):
-    """A board of one kind: method → its scores on five problems."""
-    problems = ["a1a-ridge", "ijcnn-ridge", "digits-ridge", "protein-ridge", "madelon-unit"]
-    rows = [(p, 1.0, m, v) for m, values in scores.items() for p, v in zip(problems, values, strict=True)]
-    table = pd.DataFrame(rows, columns=["problem", "epsilon", "algorithm", "score"])
-    choice = dict.fromkeys(problems, "dp-gd")
-    return board.Board(table, pd.DataFrame({"seeds": []}), {}, {}, {"dp-gd": {"digits-ridge": 0.25}}, choice)
-
-
-@pytest.mark.parametrize(
-    ("scores", "told"),
-    [
-        ({"dp-gd": [-2.0, -2.1, -1.9, -2.0, -2.0], "dp-mf": [-1.0, -1.1, -0.9, -1.0, -1.0]},
-         "DP-GD: 1 % (default: 0.7 %)"),
-        ({"dp-gd": [0.5] * 5, "dp-mf": [0.1] * 5}, "nothing: no method is better than w = 0"),
-        ({"dp-gd": [-2.0, 1.5, -1.0, 0.9, -1.5], "dp-mf": [0.9] * 5},
-         "DP-GD: 38 %, not distinguishable from w = 0 (default: 0.7 %)"),
-    ],
-)  # fmt: skip
-def test_the_answer_is_an_optimiser_in_one_line(scores, told):
-    """Also where the default, which is several of them, has a lower score."""
-    auto = 0.2 if "nothing" in told else math.log10(0.007)
-    found = made_up(**scores, nothing=[0.0] * 5, auto=[auto] * 5)
-    assert tables.answer(places.placements(found.matrix(1.0)), found.label) == told
-
-
 def test_a_submission_counts_as_missing_on_all_of_a_kind_that_it_has_rows_of():
     from dpbench.leaderboard.stored import Submitted
 
@@ -174,13 +150,16 @@ def test_held_out_rows_score_by_loss_against_that_of_nothing(context):
     rows = context.rows("held_out")
     assert set(rows["problem"]) == {"iris"}
     assert rows["held_loss"].between(0.2, 2.0).all()
-    table = held_out.scores(rows, {"iris": "dp-cd"}).set_index("algorithm")["score"]
-    mean = rows[rows["algorithm"].eq("dp-cd")]["held_loss"].mean()
-    assert table["dp-cd"] == table[AUTO] == pytest.approx(math.log10(mean / math.log(2)))
+    found = board.board(context, places.HELD)
+    table = found.scores.set_index("algorithm")["score"]
+    mean = rows[rows["algorithm"].eq(found.choice["iris"])]["held_loss"].mean()
+    kept = (math.log(2) - mean) / (math.log(2) - nulls("best")["iris"])
+    assert found.kept(1.0).tolist() == [-table[AUTO]] == [-table[found.choice["iris"]]] == pytest.approx([kept])
     assert table[NOTHING] == 0.0
-    broken = rows.assign(status=["failed" if i == 0 else s for i, s in enumerate(rows["status"])])
-    name = rows["algorithm"].iloc[0]
-    assert held_out.scores(broken, {}).set_index("algorithm").loc[name, "score"] == places.CLIP
+    assert len(found.kept(1.0, loss="squared")) == 0
+    told = tables.held_out(context)[0].data
+    assert sorted(told["place"]) == list(range(1, len(told) + 1))
+    assert told.sort_values("place")["median"].is_monotonic_decreasing
     problem = build("iris")
     found = held_out_scores(problem.loss, *problem.held_out, np.zeros((1, 5)), np.zeros(5), 0.0)
     assert found["held_loss"][0] == pytest.approx(math.log(2)) == pytest.approx(nulls("held")["iris"])

@@ -5,16 +5,16 @@ import pandas as pd
 import pytest
 
 from dpbench.leaderboard import headline
-from dpbench.leaderboard.places import AUTO
+from dpbench.leaderboard.places import AUTO, EXCESS, Scale
 
 
 def test_quartiles_and_the_sign_test_are_of_families():
-    one = headline.left("all", pd.Series(np.log10([0.01, 0.02, 0.04, 0.5, 2.0])))
-    assert (one.families, one.better, one.median) == (5, 4, pytest.approx(0.04))
-    assert (one.low, one.high, one.mean) == tuple(pytest.approx(value) for value in (0.02, 0.5, 0.514))
+    one = headline.kept("all", pd.Series([0.99, 0.98, 0.96, 0.5, -1.0]))
+    assert (one.families, one.better, one.median) == (5, 4, pytest.approx(0.96))
+    assert (one.low, one.high, one.mean) == tuple(pytest.approx(value) for value in (0.5, 0.98, 0.486))
     assert one.sign == pytest.approx(6 / 32)  # four or five heads of five
-    assert headline.left("none", pd.Series(dtype=float)).families == 0
-    ties = headline.left("ties", pd.Series([0.0, 0.0]))
+    assert headline.kept("none", pd.Series(dtype=float)).families == 0
+    ties = headline.kept("ties", pd.Series([0.0, 0.0]))
     assert (ties.better, ties.sign) == (0, 1.0)
 
 
@@ -45,7 +45,9 @@ def test_a_difference_is_found_where_there_is_one_and_zero_where_the_default_is_
     chosen = scores[scores["algorithm"].eq("a")].assign(algorithm=AUTO)
     scores = pd.concat([scores, chosen])
     problems = {f"p{i}" for i in range(12)}
-    result = headline.against(rows, scores, dict.fromkeys(problems, 1.0), dict.fromkeys(problems, "a"), {})
+    result = headline.against(
+        rows, scores, Scale(EXCESS, dict.fromkeys(problems, 1.0)), dict.fromkeys(problems, "a"), {}
+    )
     one = {each.algorithm: each for each in result}
     assert one["b"].words == "the default"
     assert one["b"].difference == pytest.approx(np.log10(np.exp(-1)), abs=0.05)
@@ -61,7 +63,9 @@ def test_seeds_and_families_both_widen_the_interval():
         rows, scores = losses(**cells)
         scores = pd.concat([scores, scores[scores["algorithm"].eq("a")].assign(algorithm=AUTO)])
         names = [f"p{i}" for i in range(8)]
-        result = headline.against(rows, scores, dict.fromkeys(names, 1.0), dict.fromkeys(names, "a"), families)
+        result = headline.against(
+            rows, scores, Scale(EXCESS, dict.fromkeys(names, 1.0)), dict.fromkeys(names, "a"), families
+        )
         one = next(each for each in result if each.algorithm == "b")
         return one.high - one.low
 

@@ -12,7 +12,7 @@ from dpbench.leaderboard import places
 from dpbench.leaderboard.places import AUTO, CLIP, NOTHING
 
 PROBLEMS = ["a", "b", "c", "d", "e"]
-NULLS = dict.fromkeys(PROBLEMS, 1.0)
+SCALE = places.Scale(places.EXCESS, dict.fromkeys(PROBLEMS, 1.0))
 FAMILIES = {"a": "one", "b": "one"}
 
 
@@ -30,7 +30,7 @@ def table(planned=None, **methods):
     """`scored` of these methods, all planned on every problem."""
     means = places.means(places.losses(rows(**methods)))
     planned = [(p, 1.0, m) for m in methods for p in PROBLEMS] if planned is None else planned
-    return places.scored(means, NULLS, planned)
+    return places.scored(means, SCALE, planned)
 
 
 def on_all(values):
@@ -52,10 +52,23 @@ def test_a_score_is_decades_above_nothing(excess, null, expected):
     assert places.score(excess, null) == pytest.approx(expected)
 
 
+def test_a_held_out_loss_scores_by_the_share_of_the_gain_that_is_kept():
+    """0.7 by w = 0 and 0.2 without privacy: 0.3 keeps 80 %; better than without privacy is 100 %, no result -100 %."""
+    scale = places.Scale(places.HELD, {"a": 0.7}, {"a": 0.2})
+    scores = scale.scores("a", [0.3, 0.7, 0.2, 0.1, 0.8, 9.0, math.inf, math.nan])
+    assert scale.kept(scores).tolist() == pytest.approx([0.8, 0, 1, 1, -0.2, -1, -1, -1])
+    assert SCALE.kept(np.array([-1.0, 0.0, 3.0])).tolist() == pytest.approx([0.9, 0, -1])
+    held = rows(a={"a": [0.3]}, b={"a": [0.5]}).assign(held_loss=[0.3, math.nan])
+    found = places.scored(places.means(places.losses(held, places.HELD)), scale, [("a", 1.0, "c")])
+    assert dict(zip(found["algorithm"], found["score"], strict=True)) == pytest.approx(
+        {"a": -0.8, "b": 1, "c": 1, NOTHING: 0}
+    )
+
+
 def test_a_diverged_seed_a_failed_run_and_a_missing_cell_score_the_worst():
     failed = rows(c={"a": [0.1]}).assign(status="defect", excess=0.1)
     means = places.means(places.losses(pd.concat([rows(a={"a": [0.1, np.inf]}, b={"b": [0.1]}), failed])))
-    found = places.scored(means, NULLS, [("a", 1.0, "b"), ("c", 1.0, "a")])
+    found = places.scored(means, SCALE, [("a", 1.0, "b"), ("c", 1.0, "a")])
     scores = {(row.problem, row.algorithm): row.score for row in found.itertuples()}
     assert scores["a", "a"] == scores["a", "b"] == scores["a", "c"] == CLIP
     assert scores["b", "b"] == pytest.approx(-1)
@@ -195,6 +208,10 @@ def test_every_problem_of_the_grid_has_a_null_and_the_drawn_ones_the_right_one()
 
     problems = {p for blocks in tracks.grid().values() for b in blocks if "places" in b.artefacts for p in b.problems}
     assert problems <= set(nulls.nulls())
+    held, best = nulls.nulls("held"), nulls.nulls("best")
+    assert best.keys() <= held.keys()
+    assert all(best[name] < held[name] for name in best)
+    assert (held["iris"], best["iris"]) == pytest.approx(nulls.held_losses(build("iris"))[:2])
     for name in ("gen-tiny", "gen-friedman", "diabetes-ridge"):
         assert nulls.nulls()[name] == pytest.approx(nulls.null_excess(build(name)), rel=1e-6)
 

@@ -10,8 +10,7 @@ import pandas as pd
 
 from dpbench import algorithms, frames
 from dpbench.algorithms.base import make_settings
-from dpbench.leaderboard import places, tracks
-from dpbench.leaderboard.nulls import nulls
+from dpbench.leaderboard import nulls, places, tracks
 from dpbench.leaderboard.stored import Submitted, submissions
 from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, memoised, select
@@ -30,15 +29,16 @@ UNPAID = "¶"
 
 @dataclass(frozen=True)
 class Board:
-    """scores: (problem, ε, algorithm, score), w = 0 and the default among the entrants. means: of every cell.
+    """scores: (problem, ε, algorithm, score), w = 0 and the default among them; by `scale`. losses: of each run.
 
     unpaid: method → what it takes from the data without paying. titles: what submitted methods are called. timed:
     method → problem → seconds of one run. choice: problem → what the default takes there.
     waiting: how many (problem, ε) are not scored yet, because the runs of some method of dpbench are not made there.
     """
 
+    scale: places.Scale
     scores: pd.DataFrame
-    means: pd.DataFrame
+    losses: pd.DataFrame
     unpaid: dict[str, str]
     titles: dict[str, str]
     timed: dict[str, dict[str, float]]
@@ -53,15 +53,9 @@ class Board:
     @property
     def seconds(self) -> dict[str, float]:
         """Of one run of every entrant that was timed, the default too, the median over the problems it was timed on."""
-        on = {name: list(self.seconds_on(name).values()) for name in (*self.timed, places.AUTO)}
+        own = [self.timed[m][p] for p, m in self.choice.items() if p in self.timed.get(m, {})]
+        on = {name: [*timed.values()] for name, timed in self.timed.items()} | {places.AUTO: own}
         return {name: float(np.median(seconds)) for name, seconds in on.items() if seconds}
-
-    def seconds_on(self, name: str, kind: str = "") -> dict[str, float]:
-        """Problem → seconds of an entrant, of the default by what it takes there; of a kind if any of it was timed."""
-        on = self.timed.get(name, {})
-        if name == places.AUTO:
-            on = {p: self.timed[m][p] for p, m in self.choice.items() if p in self.timed.get(m, {})}
-        return {p: seconds for p, seconds in on.items() if kind in ("", tracks.kind(p))} or on
 
     def matrix(self, epsilon: float, kind: str = "") -> pd.DataFrame:
         """(families × methods) of scores at one ε on the problems of a kind; of all, 0 where a method is not admitted.
@@ -73,6 +67,13 @@ class Board:
             return places.by_family(table[table["problem"].map(tracks.kind) == kind], tracks.families())
         return places.by_family(table, tracks.families()).fillna(0.0)
 
+    def kept(self, epsilon: float, name: str = places.AUTO, loss: str = "") -> pd.Series:
+        """Family → the share of the gain that a method keeps, on problems of a loss; empty where it is not on all."""
+        table = select(self.scores, epsilon=epsilon)
+        table = table[table["problem"].map(tracks.kind).astype(str).str.startswith(loss)]
+        scores = places.by_family(table, tracks.families()).get(name, pd.Series(dtype=float))
+        return pd.Series(self.scale.kept(scores if scores.notna().all() else scores.iloc[:0]))
+
     def placed(self, epsilon: float, kind: str = "") -> dict[str, places.Placement]:
         """Method → its line in the table of places at one ε, on the problems of a kind, in the order of the places."""
         return {one.algorithm: one for one in places.placements(self.matrix(epsilon, kind), self.unpaid)}
@@ -81,36 +82,37 @@ class Board:
     def epsilons(self) -> list[float]:
         return sorted(set(self.scores["epsilon"]))
 
-    def chosen(self, kind: str = "") -> list[str]:
-        """The methods that the default takes on the problems of a kind; of all for ""."""
-        scored = set(self.scores["problem"])
-        return sorted({m for p, m in self.choice.items() if p in scored and kind in ("", tracks.kind(p))})
-
     def kinds(self) -> list[str]:
         """Those that have scores, in their order."""
         present = {tracks.kind(problem) for problem in set(self.scores["problem"])}
         return [kind for kind in tracks.KINDS if kind in present]
 
 
+ROWS = {places.HELD: "held_out", places.EXCESS: "places"}  # a loss → the table whose rows are scored by it
+
+
 @memoised
-def board(context: Context) -> Board:
-    """The board of the rows of `places`."""
-    rows = places.losses(context.rows("places"))
+def board(context: Context, column: str = places.EXCESS) -> Board:
+    """The board by one loss, with the submissions that have it."""
+    scale = nulls.scale(column)
     placed = [one for one in submissions(context.store) if one.placed]
-    theirs = [places.losses(one.comparable(nulls())) for one in placed]
-    table = places.means(pd.concat([rows, *theirs], ignore_index=True) if theirs else rows)
-    planned = [cell for block in context.blocks("places") for cell in _cells(block)]
+    theirs = [one.comparable(nulls.nulls()) for one in placed]
+    # On private copies nothing is held out, so a submission may have no such loss at all.
+    both = [(one, own) for one, own in zip(placed, theirs, strict=True) if own[column].notna().any()]
+    listed = [places.losses(own, column) for own in (context.rows(ROWS[column]), *(own for _, own in both))]
+    losses = pd.concat([own[own["problem"].isin(scale.nulls)] for own in listed], ignore_index=True)
+    planned = [cell for block in context.blocks(ROWS[column]) for cell in _cells(block) if cell[0] in scale.nulls]
     installed = {name for *_, name in planned} - {*algorithms.names(plugins=False)}
     # A problem counts once all methods of dpbench ran on it: a place must not depend on the order of runs.
-    table, planned, waiting = places.finished(table, planned, installed)
-    planned += [cell for one in placed for cell in _admitted(one, planned)]
-    scores = places.scored(table, nulls(), planned)
+    table, planned, waiting = places.finished(places.means(losses), planned, installed)
+    planned += [cell for one, _ in both for cell in _admitted(one, planned)]
+    scores = places.scored(table, scale, planned)
     # The default is an entrant: it has the score of the method that it takes on each problem.
     choice = {problem: name for problem in sorted(set(scores["problem"])) if (name := tracks.choice(problem))}
-    scores = places.with_auto(scores, choice)
+    scores = places.with_auto(scores, choice, scale.worst)
     unpaid = {name: what for name, what in map(_unpaid, frames.mappings(table)) if what}
-    titles = {one.manifest["method"]: marked(one.manifest) for one in placed}
-    return Board(scores, table, unpaid, titles, _timed(context), choice, waiting)
+    titles = {one.manifest["method"]: marked(one.manifest) for one, _ in both}
+    return Board(scale, scores, losses, unpaid, titles, _timed(context), choice, waiting)
 
 
 def _unpaid(row: dict[str, Any]) -> tuple[str, str]:

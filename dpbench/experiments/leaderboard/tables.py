@@ -1,9 +1,8 @@
-"""The tables of the leaderboard: what to use, places, the price of tuning, who is in it."""
+"""The tables of the leaderboard: what is kept of the gain, places, the price of tuning, who is in it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import pandas as pd
@@ -11,65 +10,102 @@ import pandas as pd
 from dpbench.experiments.leaderboard.board import PAPER, Board, WithWords, board, marked, track_means
 from dpbench.leaderboard import entrants, headline, places, tracks
 from dpbench.leaderboard.nulls import nulls
-from dpbench.leaderboard.places import AUTO, NOTHING, Placement, two
+from dpbench.leaderboard.places import AUTO, EXCESS, HELD, NOTHING, two
 from dpbench.leaderboard.stored import submissions
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table
 from dpbench.study.style import look, problem_title
 
 
-@PAPER.artefact("answers")
-def answers(context: Context) -> WithWords:
-    """A row per kind of problem, a cell per ε: the first optimiser, and what it leaves of the excess loss of w = 0."""
-    ranked = board(context)
-    lines, data = [], []
-    for kind in ("", *ranked.kinds()) if ranked.epsilons else ():
-        lined = {e: places.placements(ranked.matrix(e, kind), ranked.unpaid) for e in ranked.epsilons}
-        counts = [max(one.families for one in ones) for ones in lined.values()]
-        data += [{"epsilon": e, "kind": kind or "all", **one._asdict()} for e, ones in lined.items() for one in ones]
-        title = f"{kind or 'all'} ({_families(min(counts), max(counts))})"
-        lines.append([title, *(answer(ones, ranked.label) for ones in lined.values())])
-    columns = ["problems", *(f"at ε = {e:g}" for e in ranked.epsilons)]
-    return _table(context, "answers", lines, columns, pd.DataFrame(data)), {"unscored": unscored(ranked)}
-
-
-def _table(
-    context: Context, name: str, lines: list[list[str]], columns: list[str], data: pd.DataFrame | None = None
-) -> Table:
+def _table(context: Context, name: str, frame: pd.DataFrame, data: pd.DataFrame) -> Table:
     """The table of these lines; without any, its gap is every row."""
-    frame = pd.DataFrame(lines, columns=columns)
     return Table(frame, data, [] if len(frame) else [context.gap(name, "every row")])
 
 
-def _families(least: int, most: int) -> str:
-    """ "41 to 42 families": not all problems are run at every ε."""
-    return f"{most} famil{'y' if most == 1 else 'ies'}" if least == most else f"{least} to {most} families"
+LOSSES = {HELD: "held-out loss", EXCESS: "training objective"}
+OUTPUTS = {"logistic": "two classes", "squared": "numbers"}
 
 
-def answer(lined: list[Placement], label: Callable[[str], str]) -> str:
-    """The optimiser to use at one ε, and its share and the default's of the excess loss of w = 0: one line.
+@PAPER.artefact("kept")
+def kept(context: Context) -> WithWords:
+    """A row per loss and group of families, a cell per ε: what the default keeps of the gain without privacy."""
+    lines, data, words = [], [], dict[str, Any]()
+    for column, loss in LOSSES.items():
+        ranked = board(context, column)
+        members: dict[str, list[str]] = {}
+        for problem in sorted(ranked.choice.keys() & set(ranked.scores["problem"])):
+            members.setdefault(tracks.families().get(problem, problem), []).append(problem)
+        shares = {e: ranked.kept(e) for e in ranked.epsilons}
+        groups = headline.groups(members)
+        if groups["real"] == groups["all"]:
+            del groups["all"]
+        for group, names in groups.items():
+            ones = {e: headline.kept(group, own[own.index.isin(names)]) for e, own in shares.items()}
+            most = max((one.families for one in ones.values()), default=0)
+            if most:
+                data += [{"loss": column, "epsilon": e, **one._asdict()} for e, one in ones.items()]
+                told = {f"at ε = {e:g}": _kept(one) for e, one in ones.items()}
+                lines.append({"loss": loss, "families": f"{group} ({most})", **told})
+                words = words or {"median": share(ones[1.0].median), "families": ones[1.0].families}
+    without = sorted(nulls("held").keys() - nulls("best"))
+    words |= {"found": bool(words), "without": ", ".join(map(problem_title, without)), "tables": len(nulls("held"))}
+    return _table(context, "kept", pd.DataFrame(lines), pd.DataFrame(data)), words
 
-    The default is several optimisers, so it is no answer; its share shows what choosing by problem brings.
+
+def share(kept: float) -> str:
+    """A share in percent, with a decimal where 99 to 100 % would hide it.
+
+    >>> share(0.868), share(0.9929), share(1.0), share(-0.5)
+    ('87 %', '99.3 %', '100 %', '-50 %')
     """
-    first = min((one for one in lined if one.place and one.algorithm != AUTO), key=lambda one: one.place, default=None)
-    if first is None:
-        return "–"
-    by = {one.algorithm: one for one in lined}
-    if first.algorithm == NOTHING:
-        return "nothing: no method is better than w = 0"
-    unsure = ", not distinguishable from w = 0" if first.high >= 0 else ""  # by its interval
-    default = f" (default: {share(by[AUTO].score)})" if AUTO in by else ""
-    return f"{label(first.algorithm)}: {share(first.score)}{unsure}{default}"
+    percent = round(100 * kept, 1 if 0.99 < kept < 0.9995 else None)
+    return f"{percent} %"
 
 
-def share(score: float) -> str:
-    """What is left of the excess loss of w = 0 at a score, in percent.
+def _quartiles(one: headline.Kept) -> str:
+    return f"{share(one.median)} ({share(one.low)} to {share(one.high)})"
 
-    >>> share(-1.13), share(-0.35), share(-2.0)
-    ('7.4 %', '45 %', '1 %')
-    """
-    percent = 100 * 10**score
-    return f"{percent:.0f} %" if percent >= 10 else f"{percent:.2g} %"
+
+def _kept(one: headline.Kept) -> str:
+    """ "87 % (58 % to 97 %); 26 of 26, p = 1e-08"."""
+    return f"{_quartiles(one)}; {one.better} of {one.families}, p = {one.sign:.1g}" if one.families else "–"
+
+
+@PAPER.artefact("held_out")
+def held_out(context: Context) -> WithWords:
+    """A row per method and kind of outputs: place by the median over families, and its quartiles, at each ε."""
+    ranked = board(context, HELD)
+    data: list[dict[str, Any]] = []
+    for loss, outputs in OUTPUTS.items():
+        for e in ranked.epsilons:
+            names = sorted({*ranked.scores["algorithm"]} - {AUTO})
+            ones = [(name, headline.kept(outputs, ranked.kept(e, name, loss))) for name in names]
+            place = 0
+            for name, one in sorted((at for at in ones if at[1].families), key=lambda at: -at[1].median):
+                place += name not in ranked.unpaid
+                shown = 0 if name in ranked.unpaid else place
+                data.append({"epsilon": e, "algorithm": name, "place": shown, **one._asdict()})
+    table = pd.DataFrame(data)
+    order = table.groupby(["group", "algorithm"])["median"].mean().sort_values(ascending=False) if data else table
+    keys = [
+        {"group": group, "algorithm": name} for group in OUTPUTS.values() for at, name in order.index if at == group
+    ]
+    default = {(OUTPUTS[tracks.kind(p).split()[0]], name) for p, name in ranked.choice.items()}
+    label = {at: f"{ranked.label(at[1])} (the default)" for at in default}
+    made = Table.crossed(
+        table, keys, {
+            "outputs": lambda key: key["group"],
+            "method": lambda key: label.get((key["group"], key["algorithm"])) or ranked.label(key["algorithm"]),
+        }, {f"ε = {e:g}": {"epsilon": e} for e in ranked.epsilons if data},
+        lambda one: f"{one['place'] or '–'}: {share(one['median'])} ({share(one['low'])} to {share(one['high'])})",
+        data=table,
+    )  # fmt: skip
+    made.gaps = [] if data else [context.gap("held_out", "every row")]
+    counts = {
+        group: max(one["families"] for one in data if one["group"] == group) for group in {*table.get("group", ())}
+    }
+    of = " and ".join(f"{counts[group]} with {group}" for group in OUTPUTS.values() if group in counts)
+    return made, {"of": of or "none", "unscored": unscored(ranked)}
 
 
 @PAPER.artefact("places")
@@ -87,7 +123,7 @@ def placed(context: Context) -> WithWords:
         lines.append([ranked.label(name), *standings, *kinds, f"{seconds[name]:.2g}" if name in seconds else "–"])
     columns = ["method", *(f"ε = {e:g}: place, score" for e in lined), *ranked.kinds(), "seconds"]
     problems = set(ranked.scores["problem"])
-    return _table(context, "places", lines, columns, pd.DataFrame(data)), {
+    return _table(context, "places", pd.DataFrame(lines, columns=columns), pd.DataFrame(data)), {
         "problems": len(problems),
         "families": len({tracks.families().get(problem, problem) for problem in problems}),
         "unscored": unscored(ranked),
@@ -102,38 +138,12 @@ def _means(ranked: Board, kind: str) -> pd.Series:
     return pd.concat([one.mean().where(one.notna().all()) for one in at], axis=1).mean(axis=1, skipna=False).dropna()
 
 
-@PAPER.artefact("left")
-def left(context: Context) -> WithWords:
-    """A row per group of families, a cell per ε: what the default leaves of the excess loss of w = 0."""
-    ranked = board(context)
-    members: dict[str, list[str]] = {}
-    for problem in sorted(ranked.choice.keys() & set(ranked.scores["problem"])):
-        members.setdefault(tracks.families().get(problem, problem), []).append(problem)
-    scored = {e: ranked.matrix(e).get(AUTO, pd.Series(dtype=float)) for e in ranked.epsilons}
-    lines, data = [], []
-    for group, names in headline.groups(members).items() if members else ():
-        ones = {e: headline.left(group, scores[scores.index.isin(names)]) for e, scores in scored.items()}
-        data += [{"epsilon": e, **one._asdict()} for e, one in ones.items()]
-        most = max(one.families for one in ones.values())
-        lines.append([f"{group} ({_families(most, most)})", *(_left(one) for one in ones.values())])
-    columns = ["families", *(f"at ε = {e:g}" for e in ranked.epsilons)]
-    return _table(context, "left", lines, columns, pd.DataFrame(data)), {}
-
-
-def _left(one: headline.Left) -> str:
-    """ "10 % (2.1 % to 33 %); 40 of 42, p = 1e-10"."""
-    if not one.families:
-        return "–"
-    median, low, high = (share(math.log10(value)) for value in (one.median, one.low, one.high))
-    return f"{median} ({low} to {high}); {one.better} of {one.families}, p = {one.sign:.1g}"
-
-
 @PAPER.artefact("needed")
 def needed(context: Context) -> WithWords:
     """A row per problem by n: the least n·ε at which the default, and at which any method, is better than w = 0."""
     ranked = board(context)
-    rows = places.losses(context.rows("places"))
-    rows = rows[rows["problem"].isin(ranked.choice) & ~rows["algorithm"].isin(ranked.unpaid)]
+    rows = ranked.losses
+    rows = rows[rows["problem"].isin(ranked.choice) & ~rows["algorithm"].isin([*ranked.unpaid, *ranked.titles])]
     ones = headline.reach(rows, nulls(), ranked.choice) if len(rows) else []
     lines = [
         [problem_title(one.problem), "drawn" if headline.is_drawn(one.problem) else "real", f"{one.n:,}",
@@ -141,33 +151,43 @@ def needed(context: Context) -> WithWords:
         for one in ones
     ]  # fmt: skip
     columns = ["problem", "data", "n", "n·ε of the default", "n·ε of any method"]
-    return _table(context, "needed", lines, columns, pd.DataFrame([one._asdict() for one in ones])), {}
+    return _table(context, "needed", pd.DataFrame(lines, columns=columns), pd.DataFrame(ones)), {}
 
 
 def _rows(count: float) -> str:
     return "–" if math.isnan(count) else f"{count:,.0f}"
 
 
-@PAPER.artefact("against")
-def against(context: Context) -> WithWords:
-    """A row per method, a cell per ε: the default's score less the method's, and whether they can be told apart."""
-    ranked = board(context)
-    losses, by = places.losses(context.rows("places")), {}
+@PAPER.artefact("against", column=HELD, loss="held-out loss",
+                unit="by how many points the default keeps more of the gain than the method")  # fmt: skip
+@PAPER.artefact("against_excess", section="against", column=EXCESS, loss="training objective",
+                unit="log10 of the default's excess loss over the method's")  # fmt: skip
+def against(context: Context, column: str, **_: str) -> WithWords:
+    """A row per method, a cell per ε: the mean difference of the default and the method, and which is better."""
+    ranked, by = board(context, column), {}
     for e in ranked.epsilons:
-        at, scores = (select(table, epsilon=e) for table in (losses, ranked.scores))
+        at, scores = (select(table, epsilon=e) for table in (ranked.losses, ranked.scores))
         scores = scores[~scores["algorithm"].isin([*ranked.unpaid, NOTHING])]
-        ones = headline.against(at, scores, nulls(), ranked.choice, tracks.families())
+        ones = headline.against(at, scores, ranked.scale, ranked.choice, tracks.families())
         by[e] = {one.algorithm: one for one in ones}
     names = sorted({name for ones in by.values() for name in ones}, key=ranked.label)
     lines = [
-        [ranked.label(name), *(_against(ones[name]) if name in ones else "–" for ones in by.values())] for name in names
+        [ranked.label(name), *(_against(ones[name], column) if name in ones else "–" for ones in by.values())]
+        for name in names
     ]
+    frame = pd.DataFrame(lines, columns=["method", *(f"ε = {e:g}" for e in by)])
     data = pd.DataFrame([{"epsilon": e, **one._asdict()} for e, ones in by.items() for one in ones.values()])
-    return _table(context, "against", lines, ["method", *(f"ε = {e:g}" for e in by)], data), {}
+    return _table(context, "against" if column == HELD else "against_excess", frame, data), {}
 
 
-def _against(one: headline.Against) -> str:
-    return f"{two(one.difference)} [{two(one.low)}, {two(one.high)}] on {one.families}: {one.words}"
+def _against(one: headline.Against, column: str) -> str:
+    if one.equal == one.families:
+        return "it is the default"
+    if column == HELD:
+        told = f"{-100 * one.difference:+.0f} [{-100 * one.high:.0f}, {-100 * one.low:.0f}]"
+    else:
+        told = f"{two(one.difference)} [{two(one.low)}, {two(one.high)}]"
+    return f"{told} on {one.families}: {one.words}"
 
 
 TUNED = {
