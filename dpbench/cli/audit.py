@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,7 +12,6 @@ from dpbench.cli.output import number, print_table
 
 if TYPE_CHECKING:
     from dpbench.auditing.claims import AuditVerdict
-    from dpbench.auditing.runs import Audit
 
 
 @click.command("audit")
@@ -35,15 +34,7 @@ if TYPE_CHECKING:
 @option("--loss", default="", metavar="NAME", help="Audit on this loss; one of an installed package, too.")
 @flag("--in-process", help="Run a method of your own beside the rows, as trusted code, and look for leaks.")
 @flag("--thorough", help="Inspect at all 27 sizes up to 500 rows, 100 columns and 100 steps, not at nine of them.")
-def audit(
-    algorithm: str,
-    epsilon: tuple[float, ...],
-    runs: int | None,
-    seed: int,
-    loss: str,
-    in_process: bool,
-    thorough: bool,
-) -> int:
+def audit(algorithm: str, epsilon: tuple[float, ...], **given: Any) -> int:
     """Compute empirical lower bounds on an algorithm's ε.
 
     dpbench audit --algo dp-gd --eps 4
@@ -58,13 +49,7 @@ def audit(
     instead: its privacy is the server's, by construction. The check shows whether it can be served, within its ε, and
     whether a second run on the same replies does the same.
     """
-    audits = dpbench.audit(
-        algorithm, epsilon, runs=runs, seed=seed, loss=loss, in_process=in_process, thorough=thorough
-    )
-    return _algorithms(audits)
-
-
-def _algorithms(audits: list[Audit]) -> int:
+    audits = dpbench.audit(algorithm, epsilon, **given)
     # What failed and what was too weak to tell is repeated below the table, which may have a hundred lines.
     failed: list[str] = []
     weak: list[str] = []
