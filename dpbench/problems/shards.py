@@ -49,16 +49,12 @@ class Question(NamedTuple):
 
 
 Ask = Callable[[Question], Any]
-
-
-def ask_local(shards: Sequence[Rows]) -> Ask:
-    """Who asks these shards, in this process."""
-
-    def ask(question: Question) -> Any:
-        function, arguments, own, _ = question
-        return question.merged([function(shards[i], *arguments, *own[i]) for i in sorted(own)])
-
-    return ask
+# Methods of `Rows` over all rows that shards answer each for itself, and what makes one answer of two.
+ASKED: dict[str, Merge] = {
+    **dict.fromkeys(("sum_and_weighted_sum", "weighted_gram", "column_squares", "label_moments", "label_sum"), added),
+    "largest_norm": np.maximum,
+    "within": np.logical_and,
+}
 
 
 class Shards:
@@ -123,34 +119,15 @@ class Shards:
     def weighted_sum(self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         return np.asarray(self.total("weighted_sum", (function, W), rows))
 
-    def sum_and_weighted_sum(
-        self, value: Pointwise, derivative: Pointwise, W: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
-        a, b = self.each("sum_and_weighted_sum", value, derivative, W)
-        return a, b
-
     def gram(
         self, function: Pointwise, W: np.ndarray, rows: np.ndarray | None = None, *, convex: bool = True
     ) -> np.ndarray:
         return np.asarray(self.total(_gram, (convex, function, W), rows))
 
-    def weighted_gram(self) -> np.ndarray:
-        return np.asarray(self.each("weighted_gram"))
-
-    def column_squares(self) -> np.ndarray:
-        return np.asarray(self.each("column_squares"), dtype=np.float64)
-
-    def label_moments(self, bound: float) -> np.ndarray:
-        return np.asarray(self.each("label_moments", bound))
-
-    def label_sum(self) -> float:
-        return float(self.each("label_sum"))
-
-    def largest_norm(self, order: int) -> float:
-        return float(self.each("largest_norm", order, merge=np.maximum))
-
-    def within(self, order: int, limit: float) -> bool:
-        return bool(self.each("within", order, limit, merge=np.logical_and))
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        if name not in ASKED:
+            raise AttributeError(f"shards have no {name}")
+        return functools.partial(self.each, name, merge=ASKED[name])
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         X, y = np.empty((len(rows), self.d)), np.empty(len(rows))

@@ -19,7 +19,8 @@ from dpbench.problems.grid import GridRows, ReplacedRows, ShortenedRows, on_grid
 from dpbench.problems.losses import Logistic
 from dpbench.problems.risk import Diverged
 from dpbench.problems.rows import Rows
-from dpbench.problems.shards import Shards, ask_local
+from dpbench.problems.shards import Shards
+from tests.batches import ask_local
 
 STEP = 2.0**-16
 

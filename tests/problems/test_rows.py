@@ -11,7 +11,8 @@ import pytest
 from dpbench.problems import Problem, exact, grid, losses
 from dpbench.problems.losses import LOSSES, Loss
 from dpbench.problems.rows import Rows
-from dpbench.problems.shards import ShardedProblem, Shards, ask_local
+from dpbench.problems.shards import ShardedProblem, Shards
+from tests.batches import ask_local
 
 N, D = 3_100, 7
 SIZES = (1_000, 37, 2_063)

@@ -11,8 +11,8 @@ from dpbench.privacy.budget import Budget
 from dpbench.problems import NoOptimum, Problem, followed, losses
 from dpbench.problems import shards as sharded_module
 from dpbench.problems.rows import Rows
-from dpbench.problems.shards import NeedsAllRows, ShardedProblem, Shards, ask_local
-from tests.batches import run_batch
+from dpbench.problems.shards import NeedsAllRows, ShardedProblem, Shards
+from tests.batches import ask_local, run_batch
 
 SIZES, ROWS = [40, 1, 1100, 259], 1400
 

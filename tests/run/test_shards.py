@@ -14,11 +14,12 @@ from dpbench.datasets import loading
 from dpbench.errors import DataError, UserError
 from dpbench.problems.losses import LOSSES
 from dpbench.problems.rows import Rows
-from dpbench.problems.shards import ShardedProblem, Shards, ask_local
+from dpbench.problems.shards import ShardedProblem, Shards
 from dpbench.run import runner, shards
 from dpbench.run.job import make_job
 from dpbench.run.store import Store
 from tests import processes
+from tests.batches import ask_local
 
 distributed = pytest.importorskip("distributed", reason="the extra dask is not installed")
 da = pytest.importorskip("dask.array")
