@@ -201,10 +201,13 @@ class Mechanisms:
         `replaced`: of an add/remove algorithm, the replace-one sensitivity where it is less than twice `sensitivity`.
         Source: Bun and Steinke (2016), Proposition 1.6.
         """
-        z = _gaussian_multiplier(rho, noise_multiplier)
+        if rho is not None and noise_multiplier is None:
+            noise_multiplier = _multiplier_of(rho)
+        elif rho is not None or noise_multiplier is None:
+            raise PrivacyError("gaussian: give exactly one of rho and noise_multiplier")
         noise = (ISOMETRIC if self.least_sensitivities else SYMMETRIC) if symmetric else NORMAL
         return self.releases.release(
-            value, noise, Gaussian, label, sensitivity=sensitivity, multiplier=z, replaced=replaced
+            value, noise, Gaussian, label, sensitivity=sensitivity, multiplier=noise_multiplier, replaced=replaced
         )
 
     def laplace(
@@ -269,7 +272,7 @@ class Mechanisms:
         or used for anything but the next step. Source: see `dpbench.privacy.accounting.gaussian`.
         """
         # `growth` is the μ of the last iterate over that of a single step.
-        z = _gaussian_multiplier(rho, None) * growth(steps, contraction)
+        z = _multiplier_of(rho) * growth(steps, contraction)
         scale = np.asarray(self.releases.scaled_sensitivity(sensitivity) * z)
         self.releases.record(lambda each: LastIterate(each, steps, contraction), z, label, (d,), scale, z)
         return lambda gradient: gradient + self.releases.hidden_noise(gradient.shape, scale, NORMAL, "hidden steps")
@@ -481,7 +484,7 @@ class Mechanisms:
         sensitivity: ℓ₂, of a round's value given what was released before; a row may be in the values of rounds that
         are at least `separation` apart. bands: ≤ separation, of the noise. Source: see `dpbench.privacy.correlated`.
         """
-        z = _gaussian_multiplier(rho, None)
+        z = _multiplier_of(rho)
         return self.correlating(self.releases, steps, separation, bands, sensitivity, z, label)
 
     def single_pass(self, n: int, label: str) -> SinglePass:
@@ -549,13 +552,7 @@ def one_choice(scores: Any, label: str, k: int = 1) -> Any:
     return scores
 
 
-def _gaussian_multiplier(rho: Scalars | None, noise_multiplier: Scalars | None) -> Scalars:
-    if (rho is None) == (noise_multiplier is None):
-        raise PrivacyError("gaussian: give exactly one of rho and noise_multiplier")
-    if noise_multiplier is not None:
-        return noise_multiplier
-    assert rho is not None
-    if np.ndim(rho) == 0:
-        return math.sqrt(0.5 / rho) if rho > 0 else math.inf
+def _multiplier_of(rho: Scalars) -> Scalars:
+    """The noise multiplier 1/√(2ρ) of a ρ-zCDP Gaussian release; infinite at ρ = 0, for one or (k,) of them."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.sqrt(0.5 / np.asarray(rho, dtype=float))
+        return np.sqrt(np.divide(0.5, rho))

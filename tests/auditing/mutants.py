@@ -103,9 +103,7 @@ MUTANTS = (
         "dp-gd",
     ),
     # The mechanisms
-    Mutant(
-        MECH + "_gaussian_multiplier", "math.sqrt(0.5 / rho)", "math.sqrt(0.1 / rho)", "noise for five times ρ", "dp-gd"
-    ),
+    Mutant(MECH + "_multiplier_of", "np.divide(0.5, rho)", "np.divide(0.1, rho)", "noise for five times ρ", "dp-gd"),
     Mutant(
         "privacy.sampling:laplace_multiplier",
         "np.divide(1.0, epsilon)",
