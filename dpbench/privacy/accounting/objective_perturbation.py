@@ -227,35 +227,10 @@ def _gain(slopes: Array, square: float, curvature: float) -> Array:
     # The logarithm is concave, so below its tangents; with those, each cell is convex, and largest at an end.
     p = np.concatenate([middle - half, middle + half])
     tangent = np.concatenate([value - tilt * half, value + tilt * half])
-    height = tangent + square * p**2 / 2
-    above, corners = _upper_envelope(p, height)
-    i = np.searchsorted(corners, slopes)
-    gains: Array = np.full(len(slopes), -np.inf)
-    for near in (i - 1, i, i + 1):  # at a corner rounding decides
-        j = above[np.clip(near, 0, len(above) - 1)]
-        np.maximum(gains, slopes * p[j] + tangent[j] + square * p[j] ** 2 / 2, out=gains)
-    return gains
-
-
-def _upper_envelope(p: Array, height: Array) -> tuple[NDArray[np.int64], Array]:
-    """(which of the lines height + slope·p are largest somewhere, in their order as slope grows; where each ends)."""
-    order = np.lexsort((height, p))
-    kept: list[int] = []
-    corners: list[float] = []
-    for j in order.tolist():
-        while kept:
-            rise = p[j] - p[kept[-1]]
-            corner = (height[kept[-1]] - height[j]) / rise if rise > 0 else -math.inf
-            if corners and corner <= corners[-1]:
-                corners.pop()
-                kept.pop()
-            elif rise <= 0:
-                kept.pop()
-            else:
-                corners.append(corner)
-                break
-        kept.append(j)
-    return np.array(kept), np.array(corners)
+    lines = np.multiply.outer(slopes, p)
+    lines += tangent
+    lines += square * p**2 / 2
+    return np.asarray(lines.max(axis=1))
 
 
 def _hockey_stick(mu: float, epsilon: Array) -> Array:
