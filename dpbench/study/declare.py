@@ -45,7 +45,8 @@ class Claim:
     """A claim of the paper: `check(context)` returns a `Verdict` or several, or raises NotEnough; see `judge`.
 
     place: where the paper makes it, as "Section 6.2, Fig. 2"; shows: our artefact that a reader looks at; why: what
-    verdicts come from.
+    verdicts come from. interval, power: the words behind the numbers of how sure they are, and of what becomes of the
+    claim on wrong runs, with {names}; or "none, as" and the reason.
     """
 
     name: str
@@ -54,6 +55,8 @@ class Claim:
     place: str = ""
     shows: str = ""
     why: tuple[Why, ...] = ()
+    interval: str = ""
+    power: str = ""
 
     def reason(self, verdict: Verdict) -> Why | None:
         """What a verdict of this claim comes from, where that is demonstrated."""

@@ -93,12 +93,17 @@ class Interval(NamedTuple):
     high: float
 
     def beyond(self, bar: float, *, below: bool = False) -> bool | None:
-        """Whether the estimand is above `bar` (or below it): None where the interval has the bar in it."""
-        side = None if self.low <= bar <= self.high or math.isnan(self.value) else self.value > bar
-        return None if side is None else side is not below
+        """Whether the estimand is above `bar` (or below it): None where the interval has the bar in it.
+
+        One seed alone has no interval: its value decides, and its words say so.
+        """
+        if self.low <= bar <= self.high or math.isnan(self.value):
+            return None
+        return bool(self.value > bar) is not below  # a bar of numpy's gives a bool of numpy's, which is no True
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        ends = "one seed" if math.isnan(self.low) else f"{self.low:.3g}, {self.high:.3g}"
+        return f"{self.value:.3g} [{ends}]"
 
 
 def mean_interval(values: Iterable[float]) -> Interval:

@@ -25,7 +25,7 @@ import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from types import ModuleType
 from typing import Any, NamedTuple, TypeAlias
@@ -35,17 +35,32 @@ import pandas as pd
 from dpbench import frames
 from dpbench.run import outcomes
 from dpbench.study import declare
-from dpbench.study.claim_verdict import NotEnough, Verdict
+from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough, Verdict
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Artefact, Claim, Erratum, Why
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
 from dpbench.study.panels import Panels, band
+from dpbench.study.power import words_on_wrong_runs
 from dpbench.study.statistics import Mean, excess, plus_minus
 from dpbench.study.tuning import expand_settings
 from dpbench.study.value_verdict import HONEST, Runs, Switch, Switches
 
-PARTS = ("As", "Method", "Finding", "Place", "Shows", "Numbers", "Case", "Why", "Ran", "Misses", "Bounds")
+PARTS = (
+    "As",
+    "Method",
+    "Finding",
+    "Place",
+    "Shows",
+    "Numbers",
+    "Interval",
+    "Power",
+    "Case",
+    "Why",
+    "Ran",
+    "Misses",
+    "Bounds",
+)
 Key: TypeAlias = Mapping[str, Any]
 WithWords: TypeAlias = tuple[Any, dict[str, Any]]  # an artefact, or whether a claim holds, and the values of its words
 
@@ -171,33 +186,63 @@ class Paper:
         )
         return [dict(zip(head, (cell.format_map(values) for cell in line), strict=True)) for line in lines]
 
-    def claim(self, name: str, /, *, section: str = "", **parameters: Any) -> Callable[[Any], Any]:
+    def claim(
+        self,
+        name: str,
+        /,
+        *,
+        section: str = "",
+        exchange: Mapping[str, str] | None = None,
+        planted: bool = True,
+        **parameters: Any,
+    ) -> Callable[[Any], Any]:
         """Declare a claim: the function gives whether it holds (None: open), and the values that its words name.
 
-        It may give several such pairs, the word of a verdict for whether it holds, or whole verdicts.
+        It may give several such pairs, the word of a verdict for whether it holds, or whole verdicts. A claim that
+        holds with its two sides exchanged as well is not testable.
 
         Args:
             name: of the claim in the scorecard.
             section: whose words it has, where several claims share them; by default that of its name.
+            exchange: method → the other side, for the claim's {wrong}: see `study.power`.
+            planted: whether {wrong} has the runs with wrong noise; not where they are of a part of what is chosen from.
             parameters: what the function is called with after the context; text and place may name them, too.
         """
         words = self.words(f"claim {section or name}")
+        interval, power = (words.parts.get(part, "") for part in ("Interval", "Power"))
 
         def declared(function: Any) -> Any:
-            def check(context: Context) -> Iterator[Verdict]:
+            def judged(context: Context) -> Iterator[tuple[Verdict, Key]]:
                 result = function(context, **parameters)
                 for one in [result] if isinstance(result, tuple | Verdict) else result:
                     if isinstance(one, Verdict):
-                        yield one
+                        yield one, {}
                         continue
                     held, given = one
                     values = self.phrases | parameters | given
                     made = Verdict if isinstance(held, str) else Verdict.of
-                    yield made(held, words.get("Numbers", values), words.get("Case", values))
+                    yield made(held, words.get("Numbers", values), words.get("Case", values)), values
+
+            def check(context: Context) -> Iterator[Verdict]:
+                wrong = None
+                for verdict, values in judged(context):
+                    if not values:
+                        yield verdict
+                        continue
+                    if "{wrong}" in power:
+                        wrong = wrong or words_on_wrong_runs(
+                            context, exchange or {}, planted, lambda other: (one for one, _ in judged(other))
+                        )
+                        told, testable = wrong(verdict)
+                        verdict = verdict if testable else replace(verdict, word=NOT_TESTABLE)
+                        values = {**values, "wrong": told}
+                    ends = ((part, words.get(part, values)) for part in ("Interval", "Power"))
+                    given = "".join(f"; {part.lower()}: {text}" for part, text in ends if text)
+                    yield replace(verdict, numbers=verdict.numbers + given)
 
             parts = ("", "Place", "Shows", "Why")
             text, place, shows, why = (words.get(part, self.phrases | parameters) for part in parts)
-            return declare.keep(function, Claim(name, text, check, place, shows, _whys(why)))
+            return declare.keep(function, Claim(name, text, check, place, shows, _whys(why), interval, power))
 
         return declared
 

@@ -187,7 +187,7 @@ def test_a_claim_has_the_interval_of_its_ratio_and_says_which_wrong_noise_passes
     honest = errors_of(context)
     context.found_before.update({(errors_of.__wrapped__, (factor,)): honest for factor in (0.0, 0.5)})
     third = next(claim for claim in experiment.claims if claim.name == "3").judge(context)[0]
-    assert re.search(r"ratio is 0\.1 \[0\.09\d+, 0\.10\d+\]", third.numbers)
+    assert re.search(r"ratio 0\.1 \[0\.09\d+, 0\.10\d+\]", third.numbers)
     assert "under: half the noise, no noise (a property of the optimiser); with the two step sizes" in third.numbers
 
 

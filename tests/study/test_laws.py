@@ -73,6 +73,8 @@ def test_intervals_hold_the_level():
     assert (laws.share_interval(0, 27).low, laws.share_interval(5, 5).high) == (0.0, 1.0)
     assert [laws.Interval(2.0, 1.5, 3.0).beyond(bar) for bar in (1.0, 2.0, 4.0)] == [True, None, False]
     assert laws.Interval(2.0, 1.5, 3.0).beyond(4.0, below=True)
+    # A bar of numpy's: what it is compared to is no bool of Python's, and `is not` told the opposite.
+    assert [laws.Interval(2.0, 1.5, 3.0).beyond(np.float64(bar), below=True) for bar in (1.0, 4.0)] == [False, True]
     assert laws.drawn_interval(0.5, np.linspace(0, 1, 1001)) == pytest.approx((0.5, 0.025, 0.975))
 
 

@@ -376,7 +376,7 @@ def resamples(context: Context) -> list[Errors]:
 def on_errors(sides: tuple[Any, Any]) -> Callable[[Callable[[Errors], WithWords]], Callable[[Context], WithWords]]:
     """A claim on the honest errors: open unless nearly all resamples agree, not testable if it holds exchanged too.
 
-    Its words have {power}: the claim's `ratio` with its interval, and what becomes of it with noise that is wrong on
+    Its words have {interval}, of the claim's `ratio`, and {power}: what becomes of it with noise that is wrong on
     purpose and with the two sides exchanged, which are step or batch sizes.
     """
 
@@ -393,13 +393,13 @@ def on_errors(sides: tuple[Any, Any]) -> Callable[[Callable[[Errors], WithWords]
             turned = judge(errors_of(context).exchanged(*sides))[0]
             sure = held if np.mean([one == held for one, _ in again]) >= 1 - laws.LEVEL else None
             power = PAPER.phrases["power"].format(
-                ratio=laws.drawn_interval(values["ratio"], [one["ratio"] for _, one in again]),
                 sides="step" if sides == CS else "batch",
                 holds=", ".join(name for name, one in wrong.items() if one) or "none that is there",
                 alone=" (a property of the optimiser)" if wrong.get(NOISE[0.0]) else "",
                 turned="holds, so it could not fail" if turned else "fails",
             )  # fmt: skip
-            return NOT_TESTABLE if sure and turned else sure, values | {"power": power}
+            interval = laws.drawn_interval(values["ratio"], [one["ratio"] for _, one in again])
+            return NOT_TESTABLE if sure and turned else sure, values | {"interval": interval, "power": power}
 
         return check
 

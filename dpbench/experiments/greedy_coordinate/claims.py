@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -27,7 +27,7 @@ from dpbench.privacy.accounting.pure import advanced_composition_epsilon0
 from dpbench.privacy.ledger import CountedRelease, Laplace, PureDP, Relation
 from dpbench.privacy.verify import spent
 from dpbench.study import laws
-from dpbench.study.claim_verdict import HELD, NOT_HELD, OPEN, NotEnough
+from dpbench.study.claim_verdict import HELD, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, all_of
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
 from dpbench.study.paper import End, Ends, WithWords
@@ -54,10 +54,12 @@ class TunedEnds:
         """The lowest end of these methods."""
         return min(self._ends[problem, method] for method in methods)
 
-    def taken_off(self, problem: str, *methods: str) -> float:
-        """The share of the start's error, to a hundredth of a percent."""
+    def taken_off(self, problem: str, *methods: str) -> laws.Interval:
+        """The share of the start's error."""
+        end, start = self(problem, *methods), self.start[problem]
+        ends = (end.mean, end.mean + laws.ERRORS * end.se, end.mean - laws.ERRORS * end.se)
         # Rounded, as -0.0000 of a run that hardly moves would print as a loss.
-        return round(1 - self(problem, *methods).mean / self.start[problem], 4) + 0.0
+        return laws.Interval(*(round(1 - one / start, 4) + 0.0 for one in ends))
 
     def lead(self, problem: str, greedy: tuple[str, ...], rivals: tuple[str, ...]) -> float:
         """How far the best of DP-GCD ends below the nearest rival, in standard errors of the difference."""
@@ -67,36 +69,51 @@ class TunedEnds:
         return ", ".join(f"{method} {self(problem, method)}" for method in methods)
 
 
-def decided(by_reading: Mapping[str, str], case: ClaimSetting, **values: Any) -> WithWords:
-    """One verdict from the words by reading of the paper's DP-SGD: open where they differ."""
-    words = {"case": case.name, "close": CLOSE, "readings": ""} | values
+def decided(judge: Callable[[ClaimSetting], Mapping[str, str]], case: ClaimSetting, **values: Any) -> WithWords:
+    """One verdict from the words by reading of the paper's DP-SGD: open where they differ, which its words say.
+
+    Not testable where it holds with DP-CD in the place of DP-GCD as well.
+    """
+    by_reading, turned = (one_word(judge(one)) for one in (case, case.exchanged))
+    found, words = by_reading[0], {"case": case.name, "close": CLOSE, "readings": by_reading[1]}
+    return NOT_TESTABLE if found == turned[0] == HELD else found, words | values | {"turned": turned[0]}
+
+
+def one_word(by_reading: Mapping[str, str]) -> tuple[str, str]:
+    """The word that all readings have, else open; and the words by reading where they differ."""
     if len(set(by_reading.values())) == 1:
-        return next(iter(by_reading.values())), words
-    return OPEN, words | {"readings": "".join(f"{reading}: {word}; " for reading, word in by_reading.items())}
+        return next(iter(by_reading.values())), ""
+    return OPEN, "".join(f"{reading}: {word}; " for reading, word in by_reading.items())
 
 
-def word(held: bool, refuted: bool = True) -> str:
-    return HELD if held else NOT_HELD if refuted else OPEN
+def word(held: bool | None, refuted: bool = True) -> str:
+    return HELD if held else NOT_HELD if refuted and held is not None else OPEN
 
 
 @PAPER.claim("only_progress")
 def only_progress(context: Context) -> Iterator[WithWords]:
-    """Progress: more than 5 % of the start's error taken off; T is shown and does not decide."""
+    """Progress: more than 5 % of the start's error taken off, by its interval; T is shown and does not decide."""
     problems = ("square", "dorothea")
     for case in CASES:
         ends = TunedEnds(context, "fig1", problems, case.methods)
-        moved = all(ends.taken_off(p, *case.greedy) > PROGRESS for p in problems)
-        by_reading = {
-            reading: word(moved and all(ends.taken_off(p, m) <= PROGRESS for p in problems for m in rivals))
-            for reading, rivals in case.rivals.items()
-        }
-        shares = [
-            f"{p}: of the start's error {ends.start[p]:.3g}, "
-            + ", ".join(f"{m} {ends.taken_off(p, m):.1%} in {ends(p, m)['T']:.0f} iterations" for m in case.methods)
-            + " taken off"
-            for p in problems
-        ]
-        yield decided(by_reading, case, shares="; ".join(shares), progress=PROGRESS)
+
+        def judge(case: ClaimSetting, ends: TunedEnds = ends) -> dict[str, str]:
+            moved = [ends.taken_off(p, *case.greedy).beyond(PROGRESS) for p in problems]
+            return {
+                reading: word(all_of(*moved, *(
+                    ends.taken_off(p, m).beyond(PROGRESS, below=True) for p in problems for m in rivals)))
+                for reading, rivals in case.rivals.items()
+            }  # fmt: skip
+
+        shares = []
+        for p in problems:
+            taken = {m: ends.taken_off(p, m) for m in case.methods}
+            told = (
+                f"{m} {off.value:.1%} [{off.low:.1%}, {off.high:.1%}] in {ends(p, m)['T']:.0f} iterations"
+                for m, off in taken.items()
+            )
+            shares.append(f"{p}: of the start's error {ends.start[p]:.3g}, {', '.join(told)} taken off")
+        yield decided(judge, case, shares="; ".join(shares), progress=PROGRESS)
 
 
 @PAPER.claim("lowest")
@@ -105,17 +122,23 @@ def lowest(context: Context) -> Iterator[WithWords]:
     problems = ("log1", "log2", "madelon")
     for case in CASES:
         ends = TunedEnds(context, "fig1", problems, case.methods)
-        leads = {
-            reading: {p: ends.lead(p, case.greedy, rivals) for p in problems} for reading, rivals in case.rivals.items()
-        }
-        least = {reading: min(lead.values()) for reading, lead in leads.items()}
-        shown = [
-            f"{p}: {ends.show(p, case.methods)} (ahead of the next by "
-            f"{min(lead[p] for lead in leads.values()):.1f} standard errors)"
-            for p in problems
-        ]
-        by_reading = {reading: word(lead > CLOSE, lead < -CLOSE) for reading, lead in least.items()}
-        yield decided(by_reading, case, ends="; ".join(shown))
+
+        def judge(case: ClaimSetting, ends: TunedEnds = ends) -> dict[str, str]:
+            least = {reading: min(ends.lead(p, case.greedy, rivals) for p in problems)
+                     for reading, rivals in case.rivals.items()}  # fmt: skip
+            return {reading: word(lead > CLOSE, lead < -CLOSE) for reading, lead in least.items()}
+
+        rivals = tuple(name for name in case.methods if name not in case.greedy)
+        ratios = {p: over(ends(p, *rivals), ends(p, *case.greedy)) for p in problems}
+        yield decided(
+            judge, case, ends="; ".join(f"{p}: {ends.show(p, case.methods)}" for p in problems),
+            ratios=", ".join(f"{p} {ratio}" for p, ratio in ratios.items()),
+        )  # fmt: skip
+
+
+def over(one: End, other: End) -> laws.Interval:
+    """The ratio of two ends."""
+    return laws.ratio_interval(one.mean, one.se, other.mean, other.se)
 
 
 @PAPER.claim("on_a_par")
@@ -125,15 +148,22 @@ def on_a_par(context: Context) -> Iterator[WithWords]:
     # "On a par" is a ratio with its interval, not a test for no difference: more seeds would always refute that.
     for case in CASES:
         ends = TunedEnds(context, "fig1", ("california", mtp), case.methods)
-        by_reading, ratios = {}, {}
-        for reading, rivals in case.rivals.items():
+
+        def ratio(case: ClaimSetting, rivals: tuple[str, ...], ends: TunedEnds = ends) -> laws.Interval:
             losses = sorted([ends("california", *case.greedy), *(ends("california", m) for m in rivals)])
-            ratios[reading] = laws.ratio_interval(losses[-1].mean, losses[-1].se, losses[0].mean, losses[0].se)
-            par, better = ratios[reading].beyond(PAR, below=True), ends.lead(mtp, case.greedy, rivals) > CLOSE
-            by_reading[reading] = NOT_HELD if better else word(par is True, par is False)
+            return over(losses[-1], losses[0])
+
+        def judge(case: ClaimSetting, ends: TunedEnds = ends, ratio: Callable[..., laws.Interval] = ratio) -> Any:
+            return {
+                reading: NOT_HELD if ends.lead(mtp, case.greedy, rivals) > CLOSE
+                else word(ratio(case, rivals).beyond(PAR, below=True))
+                for reading, rivals in case.rivals.items()
+            }  # fmt: skip
+
+        ratios = {reading or "DP-SGD with proven noise": ratio(case, rivals) for reading, rivals in case.rivals.items()}
         yield decided(
-            by_reading, case, start=ends.start["california"], par=PAR, name=mtp, mtp=ends.show(mtp, case.methods),
-            ratio=" and ".join(f"{reading or 'DP-SGD with proven noise'}: {one}" for reading, one in ratios.items()),
+            judge, case, start=ends.start["california"], par=PAR, name=mtp, mtp=ends.show(mtp, case.methods),
+            ratio=" and ".join(f"{reading}: {one}" for reading, one in ratios.items()),
             california=ends.show("california", case.methods),
         )  # fmt: skip
 
@@ -141,20 +171,26 @@ def on_a_par(context: Context) -> Iterator[WithWords]:
 @PAPER.claim("no_wrong_coordinate")
 def no_wrong_coordinate(context: Context) -> Iterator[WithWords]:
     """By run: whether it ends with a non-zero that w* has not; at the tuned settings and at those of Table 4."""
+    every = [tuned_runs(context, "table3"), runs_at_published_settings(context)]
     for case in CASES:
         ends = TunedEnds(context, "table3", L1, case.methods)
-        wrong = {m: {p: ends(p, m)["support_wrong"] for p in L1} for m in case.methods}
-        some = {m: any(round(count) for count in wrong[m].values()) for m in case.methods}
-        # Run by run: a mean below one wrong coordinate would round to none.
-        picked = pd.concat([
-            select(rows, problem=list(L1), algorithm=list(case.greedy))["support_wrong"]
-            for rows in (tuned_runs(context, "table3"), runs_at_published_settings(context))
-        ]).dropna().gt(0)  # fmt: skip
-        never = not picked.any()
-        by_reading = {reading: word(never and all(some[m] for m in rivals)) for reading, rivals in case.rivals.items()}
-        counts = [f"{m}: {', '.join(f'{p} {count:.1f}' for p, count in wrong[m].items())}" for m in case.methods]
-        share = laws.share_interval(int(picked.sum()), len(picked))
-        yield decided(by_reading, case, counts="; ".join(counts), some=picked.sum(), of=len(picked), share=share)
+        counted = {m: {p: ends(p, m)["support_wrong"] for p in L1} for m in case.methods}
+        some = {m: any(round(count) for count in counted[m].values()) for m in case.methods}
+
+        def picked(case: ClaimSetting) -> pd.Series:
+            # Run by run: a mean below one wrong coordinate would round to none.
+            rows = [select(one, problem=list(L1), algorithm=list(case.greedy))["support_wrong"] for one in every]
+            wrong: pd.Series = pd.concat(rows).dropna().gt(0)
+            return wrong
+
+        def judge(case: ClaimSetting, some: Mapping[str, bool] = some, picked: Any = picked) -> dict[str, str]:
+            never = not picked(case).any()
+            return {reading: word(never and all(some[m] for m in rivals)) for reading, rivals in case.rivals.items()}
+
+        counts = [f"{m}: {', '.join(f'{p} {count:.1f}' for p, count in counted[m].items())}" for m in case.methods]
+        own = picked(case)
+        share = laws.share_interval(int(own.sum()), len(own))
+        yield decided(judge, case, counts="; ".join(counts), some=own.sum(), of=len(own), share=share)
 
 
 @PAPER.claim("rules_coincide")
@@ -164,15 +200,24 @@ def rules_coincide(context: Context) -> Iterator[WithWords]:
         ends = TunedEnds(context, "rules", L1, case.rules)
         pairs = list(itertools.combinations(case.rules, 2))
         largest = {p: max(abs(ends(p, a).lead(ends(p, b))) for a, b in pairs) for p in L1}
-        high, pairs_there = max(largest[p] for p in L1 if p != "california"), len(pairs) * (len(L1) - 1)
+        close = laws.errors(len(pairs) * (len(L1) - 1))  # the largest of so many differences
+
+        def judge(
+            apart: str, largest: Mapping[str, float] = largest, close: float = close, few: int = len(pairs)
+        ) -> str:
+            high = max(lead for p, lead in largest.items() if p != apart)
+            return NOT_HELD if high > close else word(largest[apart] > laws.errors(few), refuted=False)
+
         shown = [
             f"{p}: {ends.show(p, case.rules)} (at most {largest[p]:.1f} standard errors apart, "
             f"{ends(p, case.rules[0]).seeds} seeds)"
             for p in L1
         ]
-        close = laws.errors(pairs_there)  # the largest of so many differences
-        verdict = NOT_HELD if high > close else word(largest["california"] > laws.errors(len(pairs)), refuted=False)
-        yield verdict, {"case": case.name, "ends": "; ".join(shown), "close": close}
+        ratios = {p: over(*sorted((ends(p, one) for one in case.rules), reverse=True)[::2]) for p in L1}
+        yield judge("california"), {
+            "case": case.name, "ends": "; ".join(shown), "close": close, "turned": judge("square"),
+            "ratios": ", ".join(f"{p} {ratio}" for p, ratio in ratios.items()),
+        }  # fmt: skip
 
 
 @PAPER.erratum("half_scale_selection")

@@ -42,6 +42,12 @@ class ClaimSetting(NamedTuple):
     def methods(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys([*self.greedy, *(one for rivals in self.rivals.values() for one in rivals)]))
 
+    @property
+    def exchanged(self) -> ClaimSetting:
+        """DP-CD in the place of DP-GCD, and DP-GCD among the rivals: a claim that holds of it, too, tells nothing."""
+        rivals = {name: (*self.greedy, *(one for one in rivals if one != CD)) for name, rivals in self.rivals.items()}
+        return self._replace(greedy=(CD,), rivals=rivals)
+
 
 CASES = tuple(
     ClaimSetting(name, greedy, rivals, (f"dp-gcd-{suffix}", f"dp-gcd-gs-s-{suffix}", f"dp-gcd-gs-q-{suffix}"))

@@ -6,7 +6,6 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -21,16 +20,17 @@ from dpbench.privacy.ledger import CountedRelease, Gaussian, WithoutReplacement
 from dpbench.study import laws
 from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough, Verdict, all_of
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import Case, each
-from dpbench.study.statistics import plus_minus
+from dpbench.study.declare import Case
+from dpbench.study.paper import WithWords
+from dpbench.study.power import run_by
 
 FAR_LESS = 3.0  # "far less", "several times faster": by this factor or more
-CLEAR = laws.ERRORS  # standard errors of the seeds' paired differences
 TABLES = {target.table: target for target in TARGETS}
 CASES = {"": "at a proven ε", PUBLISHED: "as published, not private"}
 BATCHES = 100  # a minibatch is a hundredth of the rows
 RESAMPLES = 200  # of the seeds
 Array: TypeAlias = np.ndarray[Any, Any]
+FULL_BATCHES = {"opt": "opt-b", "2opt": "2opt-b"}
 MET_AT_THE_START = (5, 9)  # the tables of loss B at the loose target
 DATA = {"covertype": (1, 2, 5, 7), "ijcnn": (3, 4, 9, 11)}
 
@@ -59,18 +59,19 @@ def cells_of(context: Context, table: int, variant: str) -> dict[tuple[str, floa
     return {(one.algorithm, one.epsilon): one for one in reversed(frames.records(cells(rows), Ours))}
 
 
-def under_both(judge: Callable[..., Verdict]) -> Callable[..., Iterator[Verdict]]:
+def under_both(judge: Callable[..., WithWords]) -> Callable[..., Iterator[WithWords | Verdict]]:
     """A claim's verdicts at a proven ε and under the published setting: `judge` is given the variant of the runs.
 
     Where the rows of one setting are missing, that verdict says so, and the other stands.
     """
 
     @functools.wraps(judge)
-    def check(context: Context, **parameters: Any) -> Iterator[Verdict]:
+    def check(context: Context, **parameters: Any) -> Iterator[WithWords | Verdict]:
         missing: dict[str, NotEnough] = {}
         for variant, case in CASES.items():
             try:
-                yield replace(judge(context, variant, **parameters), case=case)
+                held, values = judge(context, variant, **parameters)
+                yield held, values | {"case": case}
             except NotEnough as error:
                 missing[case] = error
         if len(missing) == len(CASES):
@@ -116,15 +117,15 @@ class MethodEpsilon(NamedTuple):
 
 
 class Seeds(NamedTuple):
-    """Of a cell's runs, a value per seed: whether it terminated, and the gradients and Hessians that it released."""
+    """Of a cell's runs, a value per seed: whether it terminated, and in how many gradients and Hessians of all rows."""
 
     terminated: Array
-    released: Array
+    read: Array
 
     def again(self, generator: np.random.Generator) -> Seeds:
         """The runs of as many seeds, drawn with replacement."""
         places = generator.integers(len(self.terminated), size=len(self.terminated))
-        return Seeds(self.terminated[places], self.released[places])
+        return Seeds(self.terminated[places], self.read[places])
 
 
 @memoised
@@ -132,9 +133,10 @@ def seeds_of(context: Context, table: int, variant: str) -> dict[tuple[str, floa
     """The untimed runs of a published table, by method and ε."""
     rows = select(finished(context, f"table{table}", timed=0), variant=variant)
     released = (rows["iterations"] + rows["hessian_evaluations"]).astype(float)
-    rows = rows.assign(terminated=rows["ending"].eq(TERMINATED), released=released)
+    part = np.where(run_by(context, rows["algorithm"]).str.endswith("-b"), BATCHES, 1)
+    rows = rows.assign(terminated=rows["ending"].eq(TERMINATED), read=released / part)
     return {
-        (one.algorithm, one.epsilon): Seeds(part["terminated"].to_numpy(bool), part["released"].to_numpy())
+        (one.algorithm, one.epsilon): Seeds(part["terminated"].to_numpy(bool), part["read"].to_numpy())
         for one, part in frames.groups(rows, MethodEpsilon)
     }
 
@@ -144,19 +146,14 @@ def gained(full: Seeds, batch: Seeds) -> int:
     good, batch_good = full.terminated.all(), batch.terminated.all()
     if not (good or batch_good):
         return 0
-    fewer = batch.released.mean() / BATCHES < full.released.mean()
+    fewer = batch.read.mean() < full.read.mean()
     return 1 if batch_good and (not good or fewer) else -1
 
 
-@each(
-    PAPER.claim(
-        "minibatch" if data == "covertype" else f"minibatch_{data}",
-        data=data,
-    )
-    for data in DATA
-)
+@PAPER.claim("minibatch", exchange=FULL_BATCHES, data="covertype")
+@PAPER.claim("minibatch_ijcnn", exchange=FULL_BATCHES, data="ijcnn")
 @under_both
-def minibatch(context: Context, variant: str, data: str) -> Verdict:
+def minibatch(context: Context, variant: str, data: str) -> WithWords:
     """The lead of minibatches over the cells of the tables, with its interval: see `gained`.
 
     Rows read: those of every gradient and Hessian. A cell where neither terminates decides nothing.
@@ -181,7 +178,7 @@ def minibatch(context: Context, variant: str, data: str) -> Verdict:
     better, worse = ([at for at, one in outcomes.items() if one == sign] for sign in (1, -1))
     told = (
         f"{len(better)} of {len(cells)} cells better with minibatches, {len(worse)} worse, "
-        f"{len(cells) - len(better) - len(worse)} × either way; lead {lead}"
+        f"{len(cells) - len(better) - len(worse)} × either way"
     )
     told += f" (worse: {', '.join(worse)})" if worse else ""
     gap = len(missing)
@@ -190,40 +187,39 @@ def minibatch(context: Context, variant: str, data: str) -> Verdict:
     held = True if lead.low > gap else False if lead.high < -gap else None
     if held is None and gap:
         told = f"open: {gap} of {len(cells) + gap} cells missing; {told}"
-    return Verdict.of(held, told)
+    return held, {"told": told, "interval": lead}
 
 
-@PAPER.claim("opt_faster_than_tr")
+@PAPER.claim("opt_faster_than_tr", exchange={"opt": "dp-tr"})
 @under_both
-def opt_faster_than_tr(context: Context, variant: str) -> Verdict:
+def opt_faster_than_tr(context: Context, variant: str) -> WithWords:
     """Claim 1a: Table 1, ε = 0.6 and 1: at least 3 times fewer gradients and Hessians, and seconds where timed."""
     comparisons = [faster(context, 1, "opt", "dp-tr", epsilon, variant) for epsilon in EPSILONS[1:]]
     held = [ratio.beyond(FAR_LESS) for ratios, _ in comparisons for ratio in ratios.values()]
-    return Verdict.of(all_of(*held), "; ".join(text for _, text in comparisons))
+    return all_of(*held), {"told": f"asked: {FAR_LESS:g} times", "interval": "; ".join(text for _, text in comparisons)}
 
 
-@PAPER.claim("opt_lower_than_tr")
+@PAPER.claim("opt_lower_than_tr", exchange={"opt": "dp-tr"})
 @under_both
-def opt_lower_than_tr(context: Context, variant: str) -> Verdict:
+def opt_lower_than_tr(context: Context, variant: str) -> WithWords:
     """Claim 1b: Table 1, ε = 0.6 and 1: the paired difference of final losses, seed by seed, is clear and negative."""
     held: list[bool | None] = []
-    words = []
+    words, intervals = [], []
     for epsilon in EPSILONS[1:]:
         pair = [rows_of(context, 1, name, epsilon, variant) for name in ("opt", "dp-tr")]
         opt, tr = (select(rows, timed=0).set_index("seed")["objective"] for rows in pair)
         difference = (opt - tr).dropna()  # same seed, same start
-        mean, error = difference.mean(), difference.std() / len(difference) ** 0.5
-        held.append(bool(mean < 0) if len(difference) > 1 and abs(mean) > CLEAR * error else None)
-        words.append(
-            f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}, paired {plus_minus(mean, error, '+.4f', '.4f')}"
-        )
-    return Verdict.of(all_of(*held), "; ".join(words))
+        paired = laws.mean_interval(difference)
+        held.append(paired.beyond(0, below=True))
+        words.append(f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}")
+        intervals.append(f"{paired} at ε = {epsilon:g}")
+    return all_of(*held), {"told": "; ".join(words), "interval": f"paired differences {', '.join(intervals)}"}
 
 
-@PAPER.claim("consistent", tables=(1, 2))
-@PAPER.claim("consistent_ijcnn", tables=(3, 4))
+@PAPER.claim("consistent", exchange={"2opt-ls": "dp-tr"}, tables=(1, 2))
+@PAPER.claim("consistent_ijcnn", exchange={"2opt-ls": "dp-tr"}, tables=(3, 4))
 @under_both
-def consistent(context: Context, variant: str, tables: tuple[int, ...]) -> Verdict:
+def consistent(context: Context, variant: str, tables: tuple[int, ...]) -> WithWords:
     """Claim 2: by gradients released, and by seconds where they are timed. A run that is lost did not terminate."""
     held: list[bool | None] = []
     words = []
@@ -233,13 +229,13 @@ def consistent(context: Context, variant: str, tables: tuple[int, ...]) -> Verdi
             held += [ratios[name].beyond(FAR_LESS) for name in ("gradients", "seconds") if name in ratios]
             lost = cell(context, table, "2opt-ls", epsilon, variant).crashed
             words.append(text + (f", {lost:.0f} of its runs lost" if lost else ""))
-    return Verdict.of(all_of(*held), "; ".join(words))
+    return all_of(*held), {"told": f"asked: {FAR_LESS:g} times", "interval": "; ".join(words)}
 
 
-@PAPER.claim("one_hessian", data="covertype")
-@PAPER.claim("one_hessian_ijcnn", data="ijcnn")
+@PAPER.claim("one_hessian", exchange={"opt": "dp-tr"}, data="covertype")
+@PAPER.claim("one_hessian_ijcnn", exchange={"opt": "dp-tr"}, data="ijcnn")
 @under_both
-def one_hessian(context: Context, variant: str, data: str) -> Verdict:
+def one_hessian(context: Context, variant: str, data: str) -> WithWords:
     """Claim 3: over the runs of the data set's tables, but for loss B's loose target, which every start meets."""
     tables = [table for table in DATA[data] if table not in MET_AT_THE_START]
     rows = pd.concat([finished(context, f"table{table}", timed=0) for table in tables])
@@ -249,28 +245,37 @@ def one_hessian(context: Context, variant: str, data: str) -> Verdict:
     if opt.empty or tr.empty:
         raise NotEnough(artefact="")
     if not good.any():
-        return Verdict(NOT_TESTABLE, f"none of {len(opt)} runs of opt terminates: there is nothing to count")
+        told = f"none of {len(opt)} runs of opt terminates: there is nothing to count"
+        return NOT_TESTABLE, {"told": told, "interval": "none, as there is no run to count"}
     needed, wasted = opt.loc[good, "hessian_evaluations"], opt.loc[~good, "hessian_evaluations"]
     # dp-tr looks at a Hessian in every iteration: were it not so in the rows, they would be of something else.
     one_each = tr["hessian_evaluations"].eq(tr["iterations"])
     words = (
         f"opt, {len(needed)} terminated runs: {needed.mean():.2f} Hessians on average, {(needed == 1).sum()} of "
-        f"them need exactly 1 (a share of {laws.share_interval(int((needed == 1).sum()), len(needed))}), the most is "
-        f"{needed.max():.0f}"
+        f"them need exactly 1, the most is {needed.max():.0f}"
         + (f"; {len(wasted)} others: {wasted.min():.0f} to {wasted.max():.0f}" if len(wasted) else "")
         + f"; dp-tr: one per iteration, which is its rule, in {one_each.sum()} of {len(tr)} runs, "
         f"{tr['hessian_evaluations'].mean():.1f} on average; loss B's loose target is not testable: every start "
         "meets it"
     )
-    return Verdict.of(bool((needed == 1).all() and one_each.all()), words)
+    share = laws.share_interval(int((needed == 1).sum()), len(needed))
+    return bool((needed == 1).all() and one_each.all()), {
+        "told": words,
+        "interval": f"share that needs exactly 1 {share}",
+    }
 
 
-@PAPER.claim("two_phases", turned=((1, 0.2), (2, 0.2), (5, 0.2)), not_turned=())
-@PAPER.claim("two_phases_ijcnn", turned=((9, 0.6), (9, 1.0), (11, 1.0)), not_turned=((9, 0.2), (11, 0.2), (11, 0.6)))
+@PAPER.claim("two_phases", exchange={"opt-ls": "2opt-ls"}, turned=((1, 0.2), (2, 0.2), (5, 0.2)), not_turned=())
+@PAPER.claim(
+    "two_phases_ijcnn",
+    exchange={"opt-ls": "2opt-ls"},
+    turned=((9, 0.6), (9, 1.0), (11, 1.0)),
+    not_turned=((9, 0.2), (11, 0.2), (11, 0.6)),
+)
 @under_both
 def two_phases(
     context: Context, variant: str, turned: tuple[tuple[int, float], ...], not_turned: tuple[tuple[int, float], ...]
-) -> Verdict:
+) -> WithWords:
     """Claim 4: opt-ls × and 2opt-ls not, on the cells `turned`; both × on the others."""
     held: list[bool | None] = []
     words = []
@@ -280,11 +285,12 @@ def two_phases(
         counts = [f"{name} {c.terminated:.0f} of {c.seeds:.0f}, {laws.share_interval(int(c.terminated), int(c.seeds))}"
                   for name, c in (("opt-ls", one), ("2opt-ls", two))]  # fmt: skip
         words.append(f"Table {table}, ε = {epsilon:g}: {', '.join(counts)}")
+    told = f"as claimed in {held.count(True)} of {len(held)} cells"
     if not not_turned:
         plain = [cell(context, 2, name, 1.0, variant) for name in ("opt", "2opt")]
         counts = [f"{c.terminated:.0f} of {c.seeds:.0f}" for c in plain]
-        words.append(f"plain 2opt can lose (Table 2, ε = 1): opt {counts[0]}, 2opt {counts[1]}")
-    return Verdict.of(all_of(*held), f"seeds that terminate: {'; '.join(words)}")
+        told += f"; plain 2opt can lose (Table 2, ε = 1): opt {counts[0]}, 2opt {counts[1]} terminate"
+    return all_of(*held), {"told": told, "interval": f"seeds that terminate: {'; '.join(words)}"}
 
 
 SIZES = {"covertype12": 495_141, "ijcnn": 49_990}  # rows of the data sets; δ = 1/n

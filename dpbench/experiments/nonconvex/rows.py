@@ -16,6 +16,7 @@ import pandas as pd
 from dpbench.problems import catalogue
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.paper import Paper
+from dpbench.study.power import run_by
 
 PUBLISHED = "published"  # all that the published runs of a method have
 
@@ -127,7 +128,7 @@ def finished(context: Context, artefact: str, **equal: Any) -> pd.DataFrame:
     equal: columns that are kept, as timed=0.
     """
     rows = select(PAPER.rows(context, artefact), **equal)
-    names = zip(rows["problem"], rows["algorithm"], strict=True)
+    names = zip(rows["problem"], run_by(context, rows["algorithm"]), strict=True)
     whole = [" + ".join(published(problem, algorithm)) for problem, algorithm in names]
     variant = rows["on"].where((rows["on"] != whole) | rows["on"].eq(""), PUBLISHED)
     alpha = rows["set.alpha"] if len(rows) else pd.Series(dtype=float)

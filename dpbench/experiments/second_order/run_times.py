@@ -17,10 +17,12 @@ from dpbench import datasets, frames
 from dpbench.experiments.second_order.rows import NEWTON, PAPER, processors, tuned
 from dpbench.privacy import accounting
 from dpbench.problems import catalogue
+from dpbench.run import outcomes
 from dpbench.run.row import setting
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.output import Record, Table, Words
 from dpbench.study.paper import WithWords
+from dpbench.study.statistics import excess
 from dpbench.study.style import problem_title
 
 FEBRUARY = "released-february"
@@ -139,6 +141,25 @@ def _cell(context: Context, name: str, rule: TimingRule, problem: str, epsilon: 
         "dp_gd_excess": gd["mean"],
         "dp_newton_excess": newton["mean"],
     }
+
+
+RESAMPLES = 100  # of the seeds that T is chosen on
+
+
+@memoised
+def drawn_T(context: Context, name: str, rule: TimingRule, problem: str, epsilon: float) -> dict[str, np.ndarray]:
+    """By method: (RESAMPLES,) the T that has the lowest mean on half of the seeds, drawn with replacement."""
+    rows = rows_under(context, name, rule, problem, epsilon)
+    rows = rows[outcomes.has_result(rows["status"])]
+    chosen = {}
+    for method in ("dp-gd", NEWTON):
+        own = select(rows, algorithm=method)
+        table = own.assign(excess=excess(own)).pivot_table(index="seed", columns="T", values="excess")
+        half = max(1, len(table) // 2)
+        draws = np.random.Generator(np.random.PCG64DXSM(0)).integers(len(table), size=(RESAMPLES, half))
+        # Without a seed in the draw a T has no mean, and is not chosen.
+        chosen[method] = np.array([table.iloc[draw].mean().idxmin() for draw in draws], dtype=float)
+    return chosen
 
 
 def _T_of_both(one: Timed) -> str:

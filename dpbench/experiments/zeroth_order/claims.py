@@ -5,6 +5,7 @@ Every verdict answers in its words whether it could have come out otherwise.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Iterator
 
@@ -14,6 +15,7 @@ import pandas as pd
 from dpbench.experiments.zeroth_order.formulas import dimension_of, rho_of, whole_bound
 from dpbench.experiments.zeroth_order.rows import (
     PAPER,
+    exponent,
     failures,
     mean_of,
     needed,
@@ -22,9 +24,11 @@ from dpbench.experiments.zeroth_order.rows import (
 )
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.correlated import node
-from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough
+from dpbench.study import laws
+from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough, all_of
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
+from dpbench.study.laws import drawn_interval, mean_interval, resampled
 from dpbench.study.paper import Ends, WithWords
 
 CHANCE = 2.5  # ‖mean - ∇F̂‖ over its expected root mean square: an unbiased estimator hardly ever exceeds it
@@ -32,7 +36,7 @@ GROWS = 0.25  # exponent of d from which a variance counts as growing
 NEAR = 0.1  # a measured exponent of b or ‖x - y‖ this far from the lemma's is another
 CELL = ["set.b", "set.distance"]
 LONG = 64  # T from which the T² reduction is asked for; below, the logarithms are larger
-FREE = 2.0  # standard errors within which two means count as equal
+FREE = laws.ERRORS  # standard errors within which two means count as equal
 ORDER = 10.0  # the theorem's Õ hides constants and logarithms: its threshold is tested to an order of magnitude
 TREE, NAIVE = "o2nc-tree", "o2nc-naive"
 
@@ -58,10 +62,9 @@ def variance_bound(context: Context, name: str, **words: str) -> WithWords:
         raise NotEnough(f"no variance rows of {name.lower()}")
     ratio = part["measured"] / part["bound"]
     x, lemma = ("set.b", -1) if name == "GRAD" else ("set.distance", 2)
-    if part[x].nunique() < 2:
-        raise NotEnough(f"fewer than two values of {words['what']}")
-    power = np.polyfit(np.log(part[x]), np.log(part["measured"]), 1)[0]
-    return bool((ratio <= 1).all() and abs(power - lemma) <= NEAR), {
+    power = exponent(part, x, ["problem", "seed"], "estimators")
+    near = all_of(power.beyond(lemma - NEAR), power.beyond(lemma + NEAR, below=True))
+    return all_of(bool((ratio <= 1).all()), near), {
         "least": ratio.min(), "most": ratio.max(), "probes": len(part), "power": power, "exponent": lemma,
         "near": NEAR, "room": 1 / ratio.max(),
     }  # fmt: skip
@@ -72,18 +75,15 @@ def variance_bound(context: Context, name: str, **words: str) -> WithWords:
 def variance_in_d(context: Context, name: str, **words: str) -> WithWords:
     """The exponent of d at equal b and ‖x - y‖: 1 in the lemmas; d directions to a point cancel it."""
 
-    def exponents(part: pd.DataFrame) -> list[float]:
-        table = over_seeds(part.assign(d=part["problem"].map(dimension_of)), ["d", *CELL])
-        cells = [cell for _, cell in table.groupby(CELL) if cell["d"].nunique() > 1]
-        return [float(np.polyfit(np.log(cell["d"]), np.log(cell["mean"]), 1)[0]) for cell in cells]
+    def power_of(one_direction: bool) -> laws.Interval:
+        part = variances(context, name.lower(), one_direction=one_direction)
+        return exponent(part.assign(d=part["problem"].map(dimension_of)), "d", CELL, "estimators")
 
-    powers, ones = (exponents(variances(context, name.lower(), one_direction=one)) for one in (False, True))
-    if not powers:
-        raise NotEnough("fewer than two d")
-    return max(powers) < GROWS, {
-        "least": min(powers), "most": max(powers), "count": len(powers), "grows": GROWS,
-        "alone": ", ".join(f"{power:+.2f}" for power in ones) or "not measured",
-    }  # fmt: skip
+    power, alone = power_of(False), "not measured"
+    with contextlib.suppress(NotEnough):
+        alone = f"{power_of(True).value:+.2f}"
+    count = variances(context, name.lower()).groupby(CELL).ngroups
+    return power.beyond(GROWS, below=True), {"power": power, "count": count, "grows": GROWS, "alone": alone}
 
 
 @PAPER.claim("unbiased")
@@ -113,9 +113,10 @@ def tree_noise_bound(context: Context) -> WithWords:
     exact = per_node * [len(node(int(t))) for t in tree["set.t"]]
     # The lemma counts the most nodes that a t of this length can have; this t has NODE(t), which is the sharper test.
     z, ratio = (tree["measured"] - exact) / tree["measured_error"], tree["measured"] / exact
+    interval = mean_interval(ratio)
     below = (tree["measured"] <= tree["bound"] + 4 * tree["measured_error"]).all()
     return bool(below and z.abs().max() < 4), {
-        "least": ratio.min(), "most": ratio.max(), "deviation": z.abs().max(), "count": len(z),
+        "least": ratio.min(), "most": ratio.max(), "deviation": z.abs().max(), "count": len(z), "interval": interval,
         "off": (0.75 * exact / tree["measured_error"]).min(),
     }  # fmt: skip
 
@@ -124,7 +125,11 @@ def tree_noise_bound(context: Context) -> WithWords:
 def tree_below_naive(context: Context) -> WithWords:
     """The tree's noise is below naive noise at the same M, K, T, by a factor that grows like T²."""
     rows = needed(context, "tree_noise")
-    table = rows.pivot_table(index=["set.T", "set.t"], columns="set.mechanism", values="measured").dropna()
+    at = ["set.T", "set.t"]
+    table, errors = (
+        rows.pivot_table(index=at, columns="set.mechanism", values=name).dropna()
+        for name in ("measured", "measured_error")
+    )
     if table.empty or not {"tree", "naive"} <= set(table):
         raise NotEnough("rows of one of the two mechanisms are missing")
     # In the noisiest round of the tree, as the claim is of every round.
@@ -132,8 +137,14 @@ def tree_below_naive(context: Context) -> WithWords:
     long = factor[factor.index >= LONG]
     if len(long) < 2:
         raise NotEnough(f"fewer than two T >= {LONG}")
-    power = np.polyfit(np.log(long.index), np.log(long), 1)[0]
-    return bool((long > 1).all() and power > 1.5), {
+
+    def power_of(generator: np.random.Generator | None = None) -> float:
+        moved = table if generator is None else table + errors * generator.standard_normal(table.shape)
+        each = (moved["naive"] / moved["tree"]).groupby("set.T").min()[long.index]
+        return float(np.polyfit(np.log(each.index), np.log(each), 1)[0])
+
+    power = drawn_interval(power_of(), resampled(power_of, 200))
+    return all_of(bool((long > 1).all()), power.beyond(1.5)), {
         "factors": ", ".join(f"T = {T:.0f}: {f:.3g}" for T, f in factor.items()), "long": LONG, "power": power,
         "T": factor.index[0], "which": "smaller" if factor.iloc[0] < 1 else "larger",
     }  # fmt: skip
@@ -164,9 +175,11 @@ def below_the_bound_on_the_sphere(context: Context) -> Iterator[WithWords]:
         rho = rows["rho"].iloc[0]
         start, bound = rows["start"].mean(), whole_bound(rows).iloc[0]
         testable = bound < start
-        yield bool(rows["measured"].mean() <= bound) if testable else NOT_TESTABLE, {
+        over_runs = mean_interval(rows["measured"])
+        yield over_runs.beyond(bound, below=True) if testable else NOT_TESTABLE, {
             "case": f"{'no noise' if math.isinf(rho) else f'tree, ρ = {rho:g}'}, M = {M:,.0f}",
-            "measured": mean_of(rows["measured"]), "runs": len(rows), "first": rows["first"].mean(), "bound": bound,
+            "measured": mean_of(rows["measured"]), "interval": over_runs, "runs": len(rows),
+            "first": rows["first"].mean(), "bound": bound,
             "start": start, "F_start": rows["F_start"].mean(), "F": rows["F"].mean(),
             "could": PAPER.phrases["stays" if testable else "never"],
         }  # fmt: skip
@@ -231,18 +244,21 @@ def free_privacy(context: Context) -> WithWords:
     floor, tree = failures(without), {rho: one for rho, one in shares.items() if one is not None}
     if floor is None or len(tree) < 3:
         raise NotEnough("too few values of ρ, or no run without noise")
-    costly = [rho for rho, share in tree.items() if share.lower > floor.upper]
-    values = {"floor": floor, "tree": ", ".join(f"{s.failed} of {s.runs} at ρ = {rho:g}" for rho, s in tree.items())}
-    if not costly:
-        return None, values | {"found": "no ρ has an interval above the one without noise"}
     # √d of phase-5, the one problem of this artefact.
     threshold = math.sqrt(5) * float(without["measured"].mean())
+    costly = [rho for rho, share in tree.items() if share.lower > floor.upper]
+    # √d of phase-5, the one problem of this artefact.
+    threshold = math.sqrt(5) * float(without["measured"].mean())
+    costly = [rho for rho, share in tree.items() if share.lower > floor.upper]
+    values = {"floor": floor, "tree": ", ".join(f"{share} at ρ = {rho:g}" for rho, share in tree.items()),
+              "could": f"not held with the first ρ without a cost above {ORDER * threshold:.2g}"}  # fmt: skip
+    if not costly:
+        return None, values | {"found": "no ρ has an interval above the one without noise"}
     free = [rho for rho in tree if rho > max(costly)]
     if not free:
         return False, values | {"found": "still more often at the largest ρ"}
     return bool(min(free) <= ORDER * threshold), values | {
-        "found": PAPER.phrases["free"].format(costly=max(costly), free=min(free), threshold=threshold, order=ORDER,
-                                              beyond=ORDER * threshold),
+        "found": PAPER.phrases["free"].format(costly=max(costly), free=min(free), threshold=threshold, order=ORDER),
     }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ import pandas as pd
 from dpbench.experiments.zeroth_order.formulas import rho_of
 from dpbench.study.claim_verdict import NotEnough
 from dpbench.study.context import Context
-from dpbench.study.laws import share_interval
+from dpbench.study.laws import Interval, mean_interval, share_interval
 from dpbench.study.paper import Paper
 from dpbench.study.statistics import means, plus_minus
 from dpbench.study.style import GREEN, GREY, SKY, Look, look
@@ -77,6 +77,23 @@ class Method(NamedTuple):
 def over_seeds(rows: pd.DataFrame, by: list[str], value: str = "measured") -> pd.DataFrame:
     """Mean of a column, its standard error and the number of seeds, for each group."""
     return means(rows, by, value, sort=True).drop(columns="sd")
+
+
+def exponent(rows: pd.DataFrame, x: str, by: list[str], artefact: str) -> Interval:
+    """The power of x that the measured number goes with: the mean over groups of the slopes on logarithms.
+
+    Args:
+        by: columns whose groups are independent of one another, as points of one fit need not be.
+        artefact: whose rows they are; NotEnough where they have fewer than two values of x.
+    """
+    fits = [
+        np.polyfit(np.log(part[x]), np.log(part["measured"]), 1)[0]
+        for _, part in (rows.groupby(by) if len(rows) else ())
+        if part[x].nunique() > 1
+    ]
+    if not fits:
+        raise NotEnough(f"fewer than two values of {x.removeprefix('set.')}", artefact)
+    return mean_interval(fits)
 
 
 def stderr(values: Any) -> Any:
