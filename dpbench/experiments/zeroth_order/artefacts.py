@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.zeroth_order.formulas import DELTA, TITLES, rho_of, whole_bound
+from dpbench.experiments.zeroth_order.formulas import DELTA, TITLES, whole_bound
 from dpbench.experiments.zeroth_order.rows import (
     FLOORS,
     METHODS,
@@ -23,14 +23,13 @@ from dpbench.study.context import Context
 from dpbench.study.output import Record, Table, Words
 from dpbench.study.panels import Panels, curve, joined
 from dpbench.study.paper import WithWords
-from dpbench.study.statistics import plus_minus, span
+from dpbench.study.statistics import plus_minus
 from dpbench.study.style import BLUE, GREY, ORANGE, RED, look
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 DIMENSION_LOOKS = {"phase-5": (BLUE, "o", 4), "phase-20": (ORANGE, "s", 7), "phase-100": (RED, "D", 11)}
-STATIONARITY = r"$\Vert\nabla F(w)\Vert_{2\delta}$, measured"
 LONGEST = 1024  # rounds of the left panel of tree_noise
 
 
@@ -95,44 +94,6 @@ def tree_noise(context: Context) -> WithWords:
         # Anchored at the last T, where the slope that is claimed should hold best.
         right.plot(T, line["measured"].to_numpy()[-1] * (T / T[-1]) ** -2, "--", color=GREY, lw=1, label="∝ T⁻²")
     return page.figure(joined(tables), legend=4), {}
-
-
-@PAPER.artefact("stationarity")
-def stationarity(context: Context) -> WithWords:
-    """The measured ‖∇F(w)‖_{2δ} against M: a column per ρ and a row per problem."""
-    rows, problems = studied(context, "stationarity"), context.problems("stationarity")
-    private = {e for one in context.blocks("stationarity") if "o2nc-tree" in one.algorithms for e in one.epsilon}
-    rhos = sorted({round(rho_of(e), 3) for e in private}, reverse=True)
-    page = Panels(context, "stationarity", len(problems) * len(rhos), columns=len(rhos), size=(3.3, 2.7), room=0.8,
-                  sharex="row", sharey="row")  # fmt: skip
-    # Of a problem, not of a panel: all its panels share one scale.
-    tables = {problem: _by_M(rows, problem) for problem in problems}
-    for axis, (problem, rho) in page.over([(problem, rho) for problem in problems for rho in rhos]):
-        table = tables[problem]
-        if table.empty:
-            if rho == rhos[0]:
-                page.empty(axis, table, "stationarity")
-            continue
-        axis.set_title(f"{TITLES[problem]}, ρ = {rho:g}", fontsize=8.5)
-        for solver, style in METHODS.items():
-            line = table[table["algorithm"].eq(solver) & table["rho"].isin([rho, np.inf])]
-            if len(line):
-                curve(axis, line, "set.M", style, lw=1 if solver in FLOORS.values() else 1.5)
-        # With the fewest rows a run can hardly move, so the worst of these tells the value at the start.
-        hardly = table.loc[table["set.M"].eq(table["set.M"].min()), "mean"].max()
-        axis.axhline(hardly, color=GREY, lw=0.8, label="about the start: runs that hardly move")
-        M = np.sort(table["set.M"].unique()).astype(float)
-        _log(axis, "M (rows used)" if problem == problems[-1] else "", STATIONARITY if rho == rhos[0] else "")
-        axis.set_ylim(None, 1.1 * (table["mean"] + table["se"].fillna(0)).max())
-        axis.set_xticks(M, [f"{one:,.0f}" if np.log10(one) % 1 == 0 else "" for one in M])
-        axis.set_xticks([], minor=True)  # a logarithmic axis adds its own
-    drawn = joined([table for table in tables.values() if len(table)])
-    return page.figure(drawn, legend=4), {"seeds": span(drawn["seeds"]) if len(drawn) else "0"}
-
-
-def _by_M(rows: pd.DataFrame, problem: str) -> pd.DataFrame:
-    panel = rows[rows["problem"].eq(problem)]
-    return over_seeds(panel, ["problem", "algorithm", "rho", "set.M"]) if len(panel) else panel
 
 
 @PAPER.artefact("fractions")

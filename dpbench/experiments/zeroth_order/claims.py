@@ -201,7 +201,7 @@ def leads(rows: pd.DataFrame, first: str, second: str) -> tuple[dict[float, floa
 @PAPER.claim("tree_reaches_further")
 def tree_reaches_further(context: Context) -> WithWords:
     """At the largest M, where the noise matters (ρ = 1): by F and by stationarity."""
-    rows = needed(context, "stationarity")
+    rows = needed(context, "fractions")
     panel = rows[rows["problem"].isin(["phase-5-long", "phase-5"]) & rows["rho"].eq(1.0)]
     panel = panel[panel["set.M"].eq(panel["set.M"].max())]
     tree, naive = (failures(panel[panel["algorithm"].eq(name)]) for name in (TREE, NAIVE))
