@@ -74,7 +74,7 @@ def words_on_wrong_runs(
     planted: bool,
     judge: Callable[[Context], Iterable[Verdict]],
 ) -> Callable[[Verdict], tuple[str, bool]]:
-    """For a verdict on the right runs: the words of the same case on each kind of wrong runs, and whether any differs.
+    """For a verdict on the right runs: the words of its case on each kind of wrong runs, and whether it is testable.
 
     Args:
         exchange: method → the method that takes its place, and the other way round.
@@ -91,7 +91,7 @@ def words_on_wrong_runs(
         except NotEnough:
             pass
 
-    def told(verdict: Verdict) -> tuple[str, bool]:
+    def on_each_kind(verdict: Verdict) -> tuple[str, bool]:
         words = {kind: by_case.get(verdict.case, NO_RUNS) for kind, by_case in found.items()}
         kinds: dict[str, list[str]] = {}
         for kind, word in words.items():
@@ -100,4 +100,4 @@ def words_on_wrong_runs(
         shown = "; ".join(f"{word} with {', '.join(names)}" for word, names in kinds.items())
         return shown or NO_RUNS, not (verdict.word == HELD and turned == [HELD])
 
-    return told
+    return on_each_kind

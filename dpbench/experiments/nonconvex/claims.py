@@ -187,7 +187,7 @@ def minibatch(context: Context, variant: str, data: str) -> WithWords:
     held = True if lead.low > gap else False if lead.high < -gap else None
     if held is None and gap:
         told = f"open: {gap} of {len(cells) + gap} cells missing; {told}"
-    return held, {"told": told, "interval": lead}
+    return held, {"shown": told, "interval": lead}
 
 
 @PAPER.claim("opt_faster_than_tr", exchange={"opt": "dp-tr"})
@@ -196,7 +196,10 @@ def opt_faster_than_tr(context: Context, variant: str) -> WithWords:
     """Claim 1a: Table 1, ε = 0.6 and 1: at least 3 times fewer gradients and Hessians, and seconds where timed."""
     comparisons = [faster(context, 1, "opt", "dp-tr", epsilon, variant) for epsilon in EPSILONS[1:]]
     held = [ratio.beyond(FAR_LESS) for ratios, _ in comparisons for ratio in ratios.values()]
-    return all_of(*held), {"told": f"asked: {FAR_LESS:g} times", "interval": "; ".join(text for _, text in comparisons)}
+    return all_of(*held), {
+        "shown": f"asked: {FAR_LESS:g} times",
+        "interval": "; ".join(text for _, text in comparisons),
+    }
 
 
 @PAPER.claim("opt_lower_than_tr", exchange={"opt": "dp-tr"})
@@ -213,7 +216,7 @@ def opt_lower_than_tr(context: Context, variant: str) -> WithWords:
         held.append(paired.beyond(0, below=True))
         words.append(f"ε = {epsilon:g}: {opt.mean():.3f} and {tr.mean():.3f}")
         intervals.append(f"{paired} at ε = {epsilon:g}")
-    return all_of(*held), {"told": "; ".join(words), "interval": f"paired differences {', '.join(intervals)}"}
+    return all_of(*held), {"shown": "; ".join(words), "interval": f"paired differences {', '.join(intervals)}"}
 
 
 @PAPER.claim("consistent", exchange={"2opt-ls": "dp-tr"}, tables=(1, 2))
@@ -229,7 +232,7 @@ def consistent(context: Context, variant: str, tables: tuple[int, ...]) -> WithW
             held += [ratios[name].beyond(FAR_LESS) for name in ("gradients", "seconds") if name in ratios]
             lost = cell(context, table, "2opt-ls", epsilon, variant).crashed
             words.append(text + (f", {lost:.0f} of its runs lost" if lost else ""))
-    return all_of(*held), {"told": f"asked: {FAR_LESS:g} times", "interval": "; ".join(words)}
+    return all_of(*held), {"shown": f"asked: {FAR_LESS:g} times", "interval": "; ".join(words)}
 
 
 @PAPER.claim("one_hessian", exchange={"opt": "dp-tr"}, data="covertype")
@@ -246,7 +249,7 @@ def one_hessian(context: Context, variant: str, data: str) -> WithWords:
         raise NotEnough(artefact="")
     if not good.any():
         told = f"none of {len(opt)} runs of opt terminates: there is nothing to count"
-        return NOT_TESTABLE, {"told": told, "interval": "none, as there is no run to count"}
+        return NOT_TESTABLE, {"shown": told, "interval": "none, as there is no run to count"}
     needed, wasted = opt.loc[good, "hessian_evaluations"], opt.loc[~good, "hessian_evaluations"]
     # dp-tr looks at a Hessian in every iteration: were it not so in the rows, they would be of something else.
     one_each = tr["hessian_evaluations"].eq(tr["iterations"])
@@ -290,7 +293,7 @@ def two_phases(
         plain = [cell(context, 2, name, 1.0, variant) for name in ("opt", "2opt")]
         counts = [f"{c.terminated:.0f} of {c.seeds:.0f}" for c in plain]
         told += f"; plain 2opt can lose (Table 2, ε = 1): opt {counts[0]}, 2opt {counts[1]} terminate"
-    return all_of(*held), {"told": told, "interval": f"seeds that terminate: {'; '.join(words)}"}
+    return all_of(*held), {"shown": told, "interval": f"seeds that terminate: {'; '.join(words)}"}
 
 
 SIZES = {"covertype12": 495_141, "ijcnn": 49_990}  # rows of the data sets; δ = 1/n
