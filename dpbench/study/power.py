@@ -81,9 +81,9 @@ def words_on_wrong_runs(
         planted: whether the runs with wrong noise are among them.
         judge: gives the verdicts on a context; NotEnough where it has too few runs.
     """
-    found: dict[str, dict[str, str]] = {}
+    judged: dict[str, dict[str, str]] = {}
     for kind, wrong in wrong_contexts(context, exchange, planted):
-        words = found.setdefault(kind, {})
+        words = judged.setdefault(kind, {})
         try:
             # One by one: what was judged before runs were found missing stands.
             for verdict in judge(wrong):
@@ -92,7 +92,7 @@ def words_on_wrong_runs(
             pass
 
     def on_each_kind(verdict: Verdict) -> tuple[str, bool]:
-        words = {kind: by_case.get(verdict.case, NO_RUNS) for kind, by_case in found.items()}
+        words = {kind: by_case.get(verdict.case, NO_RUNS) for kind, by_case in judged.items()}
         kinds: dict[str, list[str]] = {}
         for kind, word in words.items():
             kinds.setdefault(NO_RUNS if word == NOT_ENOUGH else word, []).append(kind)

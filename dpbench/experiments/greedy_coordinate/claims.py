@@ -75,8 +75,8 @@ def decided(judge: Callable[[ClaimSetting], Mapping[str, str]], case: ClaimSetti
     Not testable where it holds with DP-CD in the place of DP-GCD as well.
     """
     by_reading, turned = (one_word(judge(one)) for one in (case, case.exchanged))
-    found, words = by_reading[0], {"case": case.name, "close": CLOSE, "readings": by_reading[1]}
-    return NOT_TESTABLE if found == turned[0] == HELD else found, words | values | {"turned": turned[0]}
+    verdict, words = by_reading[0], {"case": case.name, "close": CLOSE, "readings": by_reading[1]}
+    return NOT_TESTABLE if verdict == turned[0] == HELD else verdict, words | values | {"turned": turned[0]}
 
 
 def one_word(by_reading: Mapping[str, str]) -> tuple[str, str]:

@@ -262,8 +262,8 @@ def _run_lengths(context: Context, rows: pd.DataFrame) -> np.ndarray:
     table = means(rows[rows["excess"].notna()], [*Run._fields])
     times = [run_seconds(context, *run)[0] for run in frames.records(table, Run)]
     median = np.array([np.median(each) if len(each) else np.nan for each in times])
-    found: np.ndarray = np.column_stack([table["mean"], table["se"].fillna(0.0), median])[~np.isnan(median)]
-    return found
+    lengths: np.ndarray = np.column_stack([table["mean"], table["se"].fillna(0.0), median])[~np.isnan(median)]
+    return lengths
 
 
 def _speedup(best: Mean, slow: np.ndarray, fast: np.ndarray) -> laws.Interval:
@@ -411,14 +411,14 @@ def _panels_without(context: Context, there: dict[tuple[str, float], float]) -> 
 @memoised
 def _curves(context: Context) -> list[tuple[str, float, dict[str, pd.DataFrame]]]:
     """(problem, ε, {algorithm: mean excess and its error by iteration, from 1}) of Figs. 3 and 7."""
-    found = []
+    panels = []
     for artefact in ("fig3", "fig7"):
         _, traces = traced(context, artefact)
         curves = mean_curves(traces[traces["iteration"] > 0])
         for (problem, epsilon), panel in frames.groups(curves, ProblemEpsilon):
             lines = panel.sort_values("iteration").groupby("algorithm")
-            found.append((problem, epsilon, {str(a): line.set_index("iteration") for a, line in lines}))
-    return found
+            panels.append((problem, epsilon, {str(a): line.set_index("iteration") for a, line in lines}))
+    return panels
 
 
 def _panels(context: Context) -> Iterator[Panel]:
