@@ -39,7 +39,7 @@ from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Composition, Ledger, Relation, Release, Sampled
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.noise import Array, Noise, Releases, stream
+from dpbench.privacy.noise import Array, Noise, Releases
 from dpbench.privacy.sampling import AllocationSampler, PoissonSampler
 
 
@@ -108,7 +108,8 @@ class Tape(Releases):
             np.random.Generator(np.random.PCG64DXSM(child)) for child in np.random.SeedSequence(seed).spawn(3)
         )
         self.seed, self.row, self.n, self.keyed = seed, row, n, keyed
-        self.noise = [stream(key, "noise") for key in self.keys] if keyed else [noise] * k
+        if not keyed:
+            self.noise = [noise] * k
         self.sampling, self.coins = [sampling] * k, [coins] * k
         self.public = public
         if len(public):
@@ -196,13 +197,12 @@ class ReplayedTape(Tape):
             public=recorded.public,
             row=recorded.row,
             n=recorded.n,
+            keyed=recorded.keyed and not fresh,
         )
         if fresh:
             other = np.random.SeedSequence(recorded.seed, spawn_key=(len("replay"),))
             self.keys = [f"replay/{recorded.seed}/{i}" for i in range(self.k)]
             self.noise = [np.random.Generator(np.random.PCG64DXSM(other))] * self.k
-        elif recorded.keyed:
-            self.keys, self.noise = recorded.keys, [stream(key, "noise") for key in recorded.keys]
         self._distinct = self.keys
         self._recorded, self._held = recorded, held
 

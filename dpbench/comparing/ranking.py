@@ -195,7 +195,7 @@ def nested(tables: Sequence[pd.DataFrame]) -> pd.DataFrame:
     kept = ["mean", "gain", "loss_gain", "se", "gain_se", "loss_gain_se"]
     # A method that ended on some parts only would be judged on easier ones.
     parts = pd.concat(tables).assign(**{name: lambda one, name=name: one[name] ** 2 for name in kept[3:]})
-    by = parts.groupby("algorithm", sort=False)
+    by = parts.groupby("algorithm")
     means = by[kept].mean()
     means[kept[3:]] = np.sqrt(means[kept[3:]] / len(tables))  # the folds' rows are independent
     means = means.assign(private=by["private"].all(), counts_public=by["counts_public"].first())

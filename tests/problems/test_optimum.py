@@ -15,7 +15,7 @@ from dpbench.errors import NotAtHand, UserError
 from dpbench.problems import Problem, build, losses, optimum
 from dpbench.problems import optimum as optima
 from dpbench.problems.exact import ExactProblem
-from dpbench.problems.solvers import duality_gap
+from dpbench.problems.solvers import duality_gap, solve_sparse
 from tests.algorithms.conftest import run
 
 
@@ -399,3 +399,16 @@ def test_a_hundred_thousand_columns_take_no_hessian(name):
     problem = Problem(X.tocsr(), np.sign(np.arange(40) - 19.5), l1=1e-3, row_bound=1.0)
     accounting = "pure" if name == "objpert-pure" else "tight"
     assert np.isfinite(run(name, problem, accounting=accounting, delta=0.0 if accounting == "pure" else None).W).all()
+
+
+@pytest.mark.parametrize("l2", [0.0, 0.01])
+def test_a_sparse_minimiser_is_as_near_as_was_asked_for_relative_to_its_value(l2):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((80, 30)) / 5
+    problem = Problem(X, np.where(X[:, 0] + X[:, 1] > 0, 1.0, -1.0), l1=0.002, l2=l2)
+    best = problem.optimum().value
+    for tolerance in np.geomspace(1e-8, 0.9, 25):
+        w, gap = solve_sparse(problem, tolerance)
+        value = problem.value(w[None])[0]
+        assert value - best <= gap * (1 + 1e-9) + 1e-12
+        assert gap <= tolerance * value

@@ -6,6 +6,12 @@ from urllib.parse import unquote, urlsplit
 
 PAPERS = {"doi.org", "arxiv.org"}
 VOID = {"meta", "link", "img", "br", "hr", "input"}
+TAGS = VOID | {
+    "a", "article", "aside", "b", "body", "caption", "code", "dd", "details", "div", "dl", "dt", "em", "figcaption",
+    "figure", "footer", "h1", "h2", "h3", "h4", "head", "header", "html", "i", "li", "main", "nav", "ol", "p", "pre",
+    "script", "section", "small", "span", "strong", "style", "sub", "summary", "sup", "table", "tbody", "td", "th",
+    "thead", "title", "tr", "ul",
+}  # fmt: skip
 
 
 class Page(HTMLParser):
@@ -20,6 +26,8 @@ class Page(HTMLParser):
         given = dict(attributes)
         if name not in VOID:
             self.open.append(name)
+        if name not in TAGS:
+            self.wrong.append(f"<{name}> is no tag")
         self.ids += [given["id"]] if "id" in given else []
         self.language = given.get("lang", self.language)
         self.viewport |= given.get("name") == "viewport"

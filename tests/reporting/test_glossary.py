@@ -15,6 +15,7 @@ def test_every_term_of_the_glossary_is_an_entry():
     assert [one.title for one in glossary.entries()] == bold
     anchors = [one.anchor for one in glossary.entries()]
     assert len(set(anchors)) == len(anchors)
+    assert all(one.title.lower().startswith(one.names[0]) and all(one.names) for one in glossary.entries())
     page = glossary.body()
     assert all(f'id="{anchor}"' in page for anchor in anchors)
 

@@ -46,6 +46,7 @@ def test_the_checker_sees_what_is_wrong(site):
         ('alt="Fig. 1', 'title="Fig. 1', "no telling alt text"),
         ('src="drawn.png"', 'src="none.png"', "not there"),
         ("</article>", "", "closes something else"),
+        ("<h1>", "<H1b><h1>", "<h1b> is no tag"),
         ("<h1>", "<h1><script></script>", "a script"),
     ]:
         assert old in whole
@@ -151,6 +152,7 @@ def test_every_verdict_of_a_claim_is_shown_with_what_it_is_of():
         one | {"setting": "both", "case": "no noise", "verdict": "held"},
         one | {"setting": "both", "case": "tree, ρ = 10", "verdict": "open"},
     ]
+    assert f'<p class="caption">{matrix.MARKS}' in matrix.legend()
     listed = matrix.claims_list(several)
     assert [listed.count(f">{word}<") for word in ("held", "open")] == [1, 1]
     assert all(f"({case})" in listed for case in ("no noise", "tree, ρ = 10"))

@@ -47,3 +47,20 @@ def test_the_picture_has_three_panels(tmp_path):
     assert "pooled ratio of ours to published, published noise: 1 [1, 1] (match; 6 values in 6 curves)" in said
     svg = (folder / "reproduction.svg").read_text()
     assert "Would we have noticed a wrong run?" in svg
+
+
+def test_each_panel_draws_the_headline(tmp_path):
+    drawn = reproduction._drawn(frame())
+    bars, seen, pooled = drawn.axes
+    whole = reproduction.in_all(frame())
+    ends = [(bar.get_x(), bar.get_x() + bar.get_width()) for bar in bars.patches]
+    assert [end for _, end in ends[:-1]] == [start for start, _ in ends[1:]]  # each count begins where one ends
+    assert ends[-1][1] == 27
+    middles = {text.get_text(): text.get_position()[0] for text in bars.texts}
+    assert middles == {f"{b - a:g}": (a + b) / 2 for a, b in ends if b > a}
+    shares = {"the right runs": (5, 5), **whole.placebo}
+    assert [bar.get_width() for bar in seen.patches] == [some / of for some, of in shares.values()]
+    assert [text.get_text() for text in seen.texts] == [f"{name}: {a} of {b}" for name, (a, b) in shares.items()]
+    lines = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in pooled.lines]
+    ratios = [ratio for ratio, *_ in whole.pooled.values()]
+    assert lines == [one for y, r in enumerate(ratios) for one in (([r.low, r.high], [y, y]), ([r.value], [y]))]

@@ -13,7 +13,7 @@ import pytest
 
 from dpbench.errors import DataError, UserError
 from dpbench.schema import Column, Schema, Target, read_table, tables
-from dpbench.schema.cells import numbers
+from dpbench.schema.cells import Notation, numbers
 from dpbench.schema.encoding import encoding_of, target_values
 
 KINDS = {
@@ -250,3 +250,18 @@ def test_the_encoding_is_the_schemas(tmp_path):
         assert (read(path, schema)[:, 1:3] > 0).tolist() == [[True, False], [False, True]]
     path.write_bytes(b"a,y\nK\xf6ln,0\nUlm,1\n")  # one byte that is no UTF-8 is in its own cell alone
     assert (read(path, Schema(target=CLASSES, columns=columns))[:, 1:3] > 0).tolist() == [[False, False], [False, True]]
+
+
+def test_a_column_has_the_name_that_stands_there_whatever_it_means_elsewhere(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_bytes(b"NA,,null,y,NaN\n1,2,3,4,5\n")
+    assert tables.names_of(path, ",", "utf-8") == ["NA", "Unnamed: 1", "null", "y", "NaN"]
+
+
+@pytest.mark.parametrize(("text", "number"), [
+    ("-$5", -5), ("+$5.5", 5.5), ("$-5", -5), ("-$-5", None), ("+$-5", None), ("-$-51", None), ("$5$", None),
+    ("$1,234.5", 1234.5), ("5", 5), ("$", None), ("", None), ("$5e3", 5000), ("$.5", 0.5), ("$,5", None),
+])  # fmt: skip
+def test_a_number_has_one_sign_and_its_prefix(text, number):
+    found = Notation(prefix="$", thousands=",").number(text)
+    assert found == number or (number is None and np.isnan(found))

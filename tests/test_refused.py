@@ -1,0 +1,88 @@
+"""Wrong arguments that no other test gives: each is refused in one line that names it."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import dpbench
+from dpbench import algorithms, experiments
+from dpbench.algorithms.base import make_settings
+from dpbench.cli.options import parse_settings, parse_shares
+from dpbench.datasets.loading import check_content
+from dpbench.datasets.spec import DatasetSpec
+from dpbench.errors import DataError, PrivacyError, UserError
+from dpbench.own.reading import sorted_labels
+from dpbench.privacy.disclosure import Disclosure
+from dpbench.problems import Declaration
+from dpbench.problems.catalogue import declare
+from dpbench.run import executors
+from dpbench.schema import Column
+from dpbench.study.printed import Number
+
+X, Y = np.diag([0.5] * 4), np.array([1.0, -1.0, 1.0, -1.0])
+
+
+def completed(name, **values):
+    method, fixed = algorithms.resolve(name)
+    return method.complete(Declaration(100, 4, row_bound=1.0), make_settings(method, {**fixed, **values}))
+
+
+def fit(X=X, **options):
+    return dpbench.fit(X, Y, **{"epsilon": 1.0, "seed": 0, "algorithm": "dp-gd", **options})
+
+
+@pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: completed("dp-sgd", rate=0.03, batches="allocated"), UserError, "rate = 0.03: .* need 1/rate whole"),
+    (lambda: completed("o2nc", T=6, M=11), UserError, "T = 6 needs 12 rows, M is 11"),
+    (lambda: fit(sparse.csr_array(X), precision="float32"), UserError, "sparse rows are kept as float64"),
+    (lambda: fit(sparse.csr_array(X), precision="float32", arithmetic="real"), UserError, "sparse rows are kept as"),
+    (lambda: dpbench.PrivateClassifier().fit(X, Y, weight=1), TypeError, "no 'weight'"),
+    (lambda: dpbench.PrivateClassifier().fit(X, Y, sample_weight=Y), ValueError, "sample_weight"),
+    (lambda: sorted_labels([1.0, np.nan]), ValueError, "nan can be no class"),
+    (lambda: sorted_labels([np.inf, 1.0]), ValueError, "inf can be no class"),
+    (lambda: sorted_labels([None, "a"]), ValueError, "None can be no class"),
+    (lambda: declare("synthetic:logistic,l2=much"), UserError, "'l2=much' is not NAME=WEIGHT"),
+    (lambda: declare("synthetic:logistic,l2"), UserError, "'l2' is not NAME=WEIGHT"),
+    (lambda: executors.check("threads", 1, None), UserError, "unknown backend 'threads'"),
+    (lambda: executors.check("loky", 0, None), UserError, "jobs"),
+    (lambda: parse_settings(["T"]), UserError, "--set takes KEY=VALUE, got 'T'"),
+    (lambda: parse_settings(["=1"]), UserError, "--set takes KEY=VALUE"),
+    (lambda: parse_settings(["T=1", "T=2"]), UserError, "--set T is given twice"),
+    (lambda: parse_shares(("yes",)), UserError, "--share takes CLASS=SHARE"),
+    (lambda: parse_shares(("=0.1",)), UserError, "--share takes CLASS=SHARE"),
+    (lambda: parse_shares(("yes=few",)), UserError, "--share takes CLASS=SHARE"),
+    (lambda: Column(date=("year", "week")), ValueError, "date: unknown part 'week'"),
+    (lambda: Column(ordered=True, categories=("a",)), ValueError, "two categories or more"),
+    (lambda: Disclosure("w", "the iterate", mechanism="Gauss"), PrivacyError, "w: unknown mechanism"),
+    (lambda: Number("loss", "0.7x"), ValueError, "'0.7x' is no decimal number"),
+    (lambda: Number("loss", "NaN"), ValueError, "is not finite"),
+    (lambda: Number("ends", "no", law="ALL"), ValueError, "no law"),
+    (lambda: experiments.get("acelerated"), UserError, "unknown experiment 'acelerated'.*accelerated"),
+    (lambda: experiments.get("accelerated").blocks("quick", "fig9"), UserError, "has no artefact 'fig9'"),
+    (lambda: experiments.get("accelerated").blocks("quik"), UserError, "unknown profile 'quik'.*quick"),
+])  # fmt: skip
+def test_it_is_refused_by_name(call, error, message):
+    with pytest.raises(error, match=message):
+        call()
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("class Other: ...", "defines no 'Mine'.*Other"), ("Mine = 3", "is not a subclass of"),
+    ("from dpbench.algorithms.base import Algorithm\nclass Mine(Algorithm): ...", "set the class attribute `name`"),
+    ("1 / 0", "cannot be imported: ZeroDivisionError"),
+])  # fmt: skip
+def test_a_file_without_the_method_says_what_it_has(tmp_path, text, message):
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(UserError, match=message):
+        algorithms.resolve(f"{tmp_path / 'mine.py'}:Mine")
+
+
+@pytest.mark.parametrize(("X", "y", "message"), [
+    (X[:3], Y[:3], "3 rows found, 4 expected"), (X[:, :3], Y, "3 columns found, 4 expected"),
+    (X, Y[:3], "y of shape"), (X.astype(np.float32), Y, "float32"), (X, Y.astype(int), "int64"),
+    (np.where(X > 0, np.nan, X), Y, "NaN or infinite"),
+    (sparse.csr_array(np.where(X > 0, np.inf, X)), Y, "NaN or infinite"),
+])  # fmt: skip
+def test_a_recipe_gives_what_its_data_set_says(X, y, message):
+    with pytest.raises(DataError, match=message):
+        check_content(DatasetSpec("demo", "Demo", lambda raw: (X, y), 4, 4, "as it is"), X, y)
