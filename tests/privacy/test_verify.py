@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq
-from scipy.stats import binom
+from scipy.stats import binom, laplace
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Relation, accounting, verify
@@ -380,3 +380,19 @@ def test_behind_a_test_that_tells_nothing_a_draw_costs_what_randomised_response_
     assert spent([CountedRelease(release, 1, "model")], delta, Relation.REPLACE_ONE).epsilon == pytest.approx(
         max(expected, 0.0), abs=1e-5
     )
+
+
+@pytest.mark.parametrize(("test", "exponent", "leak", "delta"), [
+    (0.5, 0.3, 1e-3, 1e-2), (2.0, 0.1, 1e-9, 0.05), (0.1, 1.0, 0.02, 0.03), (1.0, 0.5, 1e-6, 0.2), (0.2, 0.1, 1e-9, 0.3),
+])  # fmt: skip
+def test_a_draw_behind_a_test_costs_what_its_worst_pair_of_laws_does(test, exponent, leak, delta):
+    """Laplace noise on a grid beside the four outcomes of Kairouz, Oh and Viswanath (2015), in all their pairs."""
+    edges = np.linspace(-40, 40 + test, 80_001)
+    noisy = [np.diff(laplace.cdf(edges, at)) for at in (0.0, test)]
+    odds = math.exp(2 * exponent) * (1 + leak * math.exp(-exponent))
+    draws = [(leak, 0.0, (1 - leak) * a / (1 + odds), (1 - leak) * b / (1 + odds)) for a, b in ((odds, 1), (1, odds))]
+    draws[1] = (0.0, leak, *draws[1][2:])
+    p, q = (np.outer(one, draw).ravel() for one, draw in zip(noisy, draws, strict=True))
+    exact = brentq(lambda e: np.maximum(p - math.exp(e) * q, 0).sum() - delta, -1, 20)
+    found = verify._worst_draw(DrawAfterTest(test, exponent, 1e-9, leak), delta)
+    assert found == pytest.approx(max(0.0, exact), rel=2e-3, abs=1e-6)
