@@ -18,7 +18,7 @@ from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, 
 from dpbench.problems.grid import GridRows, ReplacedRows, ShortenedRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Logistic
 from dpbench.problems.risk import Diverged
-from dpbench.problems.rows import Rows
+from dpbench.problems.rows import BLOCK, Rows
 from dpbench.problems.shards import Shards
 from tests.batches import ask_local
 
@@ -502,6 +502,21 @@ def test_a_row_whose_derivative_is_no_number_moves_a_sum_no_further_than_another
         problem = exact(X, y, loss=NoNumber())
         assert np.abs(problem.gradient_sum(W).integers).max() <= 50 * 2**32
         assert np.abs(problem.clipped_gradient(W, np.array([0.3]), even=True).integers).max() <= 50 * 2**32
+
+
+@pytest.mark.parametrize(("loss", "row_bound", "n", "d", "norm"), [
+    ("logistic", 1.0, 3000, 7, 0.0), ("logistic", 1.0, 3000, 7, 1e9), ("pseudo-huber", 4.0, 200, 40, 3e7),
+    ("sigmoid", 0.25, 9000, 3, 1e8),
+])  # fmt: skip
+def test_what_rounding_moves_a_gradient_by_is_the_sum_of_what_each_step_moves_it_by(loss, row_bound, n, d, norm):
+    """In exact arithmetic: the margin, the derivative of it, and sums of at most `depth` numbers each."""
+    problem = exact(*made(n, d)[:2], loss=loss, row_bound=row_bound)
+    R, u, block = Fraction(row_bound), Fraction(2) ** -53, Rows.widened_size(d)
+    margin = (d + 2) * u * R * Fraction(norm)
+    derivative = Fraction(problem.loss.smoothness) * margin + Fraction(2) ** -49
+    sums = (BLOCK + block // BLOCK + -(-n // block) + 8) * u * Fraction(problem.loss.lipschitz)
+    assert R * (derivative + sums) <= Fraction(problem._off(norm)) * Fraction(101, 100)
+    assert Fraction(problem._off(norm)) <= R * (derivative + sums) * Fraction(102, 100)
 
 
 # An eigenvalue

@@ -107,6 +107,11 @@ def test_of_many_figures_the_first_that_show_a_claim_are_unfolded():
         return re.findall(r'<article id="(\w+)"', experiment_page.body(one, COMMITTED, "rows"))
 
     assert unfolded(one) == ["fig0", "fig1", "fig2", "fig3"]
+    folded = []
+    for count in range(1, 6):
+        gaps = [drawn[0] | {"gaps": [f"no rows of set {i}" for i in range(count)]}]
+        folded.append(f"{count} gaps</summary>" in experiment_page.body(one | {"artefacts": gaps}, COMMITTED, "rows"))
+    assert folded == [False, False, False, True, True]
     claim = {"claim": "1", "text": "x", "place": "", "why": "", "numbers": "", "verdict": "held", "setting": "both"}
     judged = {"name": "scorecard", "title": "Claims", "caption": "6 held.", "files": [],
               "records": [claim | {"shows": f"fig{i}"} for i in (3, 5, 7, 9, 11, 3)]}  # fmt: skip

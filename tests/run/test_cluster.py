@@ -10,8 +10,9 @@ import threading
 
 import numpy as np
 import pytest
+import threadpoolctl
 
-from dpbench import datasets
+from dpbench import __version__, datasets
 from dpbench.cli import main
 from dpbench.datasets import cache as pins
 from dpbench.datasets import loading
@@ -235,6 +236,15 @@ def call(capsys, *arguments):
         main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()
     return end.value.code or 0, out, err
+
+
+def test_a_worker_computes_on_one_thread_from_its_first_batch_on(monkeypatch):
+    """A machine has a worker a core: of several threads each would wait for the others'."""
+    monkeypatch.setattr(loading, "adopt", lambda *_: True)
+    monkeypatch.setattr(cluster_module, "execute", lambda batch: ([], []))
+    with threadpoolctl.threadpool_limits(2):
+        cluster_module.perform([], cluster_module.Parcel("synthetic", "", __version__, ""), None)
+        assert {one["num_threads"] for one in threadpoolctl.threadpool_info()} == {1}
 
 
 def test_from_the_command_line_with_an_algorithm_that_only_the_driver_has(cluster, tmp_path, monkeypatch, capsys):

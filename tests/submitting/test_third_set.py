@@ -173,3 +173,12 @@ def test_an_archive_that_changes_while_it_is_checked_takes_no_other_s_folder(mad
 @pytest.mark.parametrize("excess", [float("nan"), float("inf"), 1e300])
 def test_iterates_that_are_no_numbers_have_the_worst_score(excess):
     assert places.score(excess, 1.0) == places.score(float("inf"), 1.0)
+
+
+def test_a_name_and_a_title_are_those_of_whoever_handed_them_in_first(tmp_path):
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/manifest.json").write_text(json.dumps({"method": "theirs", "title": "The First"}))
+    assert not taken("mine-own", "Mine Own", tmp_path)
+    assert "the name Theirs- is that of another submission" in taken("Theirs-", "Mine Own", tmp_path)
+    assert "the title the first is that of another submission" in taken("mine-own", "the first", tmp_path)
+    assert not taken("theirs", "The First", tmp_path)  # a later version of it
