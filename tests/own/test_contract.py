@@ -5,6 +5,7 @@ file. Where a rule changes a plan, `python -m tests.own.test_contract` writes it
 changelog.
 """
 
+import dataclasses
 import json
 import pathlib
 import re
@@ -20,8 +21,11 @@ from dpbench.auditing.cases import setups_of
 from dpbench.errors import PrivacyError, UserError
 from dpbench.leaderboard import entrants
 from dpbench.own import inputs, row_bound
+from dpbench.own.engine import Fitted
+from dpbench.own.fit import Fit
 from dpbench.own.spec import line as in_words
 from dpbench.problems import Declaration
+from dpbench.problems.persons import Persons
 from dpbench.run.bind import bind_jobs
 from dpbench.run.job import make_job
 from dpbench.schema import Column, Schema, Target
@@ -213,3 +217,12 @@ def test_a_model_learns_at_a_large_epsilon(task, method, least):
 if __name__ == "__main__":
     found = {f"{m}/{t}/{d}": planned(m, t, d) for t in TARGETS for m in METHODS for d in (None, 1e-6)}
     RECORD.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+@pytest.mark.parametrize(("of", "kept_back"), [
+    (Fit, {"diagnostics", "plan"}), (Fitted, {"diagnostics"}),
+    (Persons, {"codes"}),
+])  # fmt: skip
+def test_what_no_guarantee_covers_is_in_no_repr(of, kept_back):
+    """A notebook shows the repr of its last line to whoever reads it."""
+    assert {one.name for one in dataclasses.fields(of) if not one.repr} == kept_back

@@ -47,3 +47,11 @@ def test_the_constant_answer_is_the_best_one(mean):
     z = constant(loss, float(y.mean()))
     values = [loss.value(np.full((1, 1000), one), y, np.empty((1, 1000))).mean() for one in (z, z + 0.1, z - 0.1)]
     assert values[0] == min(values)
+
+
+@pytest.mark.parametrize(("loss", "mean", "expected"), [
+    ("sigmoid", 0.2, 1.0), ("sigmoid", 0.0, 1.0), ("sigmoid", -0.2, -1.0), ("logistic", 1.0, 1.0),
+    ("logistic", -1.0, -1.0), ("squared", -0.3, -0.3), ("pseudo-huber", 7.0, 7.0),
+])  # fmt: skip
+def test_the_constant_answer_is_a_label_where_no_odds_are_and_a_mean_of_numbers(loss, mean, expected):
+    assert constant(losses.get(loss), mean) == expected
