@@ -5,12 +5,14 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 import numpy as np
 
 from dpbench.algorithms import base as dp
+from dpbench.algorithms import newton_step
+from dpbench.errors import UserError
 from dpbench.privacy.ledger import at_rho
 from dpbench.problems.losses import Loss
 from dpbench.problems.regularisers import soft_threshold
@@ -163,7 +165,8 @@ class AveragedGD(dp.Algorithm):
     k, where k models of one class against the rest together move by √k times 1; tr H ≤ R²(1 - 1/k), L₁ = R²/2.
 
     clip: c; None: what bounds ℓ' by itself, 0.3 for squared loss. safety: κ; None: 0.03, 0.02 for squared
-    loss, 0.2 ln k for k classes.
+    loss, 0.2 ln k for k classes. intervals: of logistic loss, whether 55 % of ρ are kept for what intervals of
+    coefficients need (`newton_step`).
     """
 
     name = "dp-gd-average"
@@ -173,7 +176,7 @@ class AveragedGD(dp.Algorithm):
     persons = True
     paper_accounting = "tight"
     needs = dp.Needs(convex=True, smooth=True, outputs=True, regularisers=("l1", "l2"))
-    discloses = (CLIPPED,)
+    discloses = (CLIPPED, *newton_step.LOGISTIC)
     tuning: ClassVar = {"T": [30, 100, 300, 1000]}
 
     class Settings(dp.BaseSettings, frozen=True):
@@ -182,12 +185,20 @@ class AveragedGD(dp.Algorithm):
         step: dp.Positive | None = None
         safety: dp.Positive | None = None
         work: dp.Positive = WORK
+        intervals: bool = False
 
     def complete(self, problem, settings):
+        if settings.intervals and (problem.loss.name != "logistic" or (settings.clip or 1.0) < 1):
+            raise UserError("intervals: descent has them for logistic loss whose slopes are not clipped")
         safety = settings.safety or public_safety(problem.loss)
         return msgspec.structs.replace(dp.at_default_clip(problem, settings, CLIP), safety=safety)
 
     audit_case = dp.AuditCase({"clip": 1.0}, loss="squared")
+
+    canaries = tuple(
+        dp.AuditCase({"intervals": True}, loss="logistic", d=1, steepest=label == "last gradient", label=label)
+        for label in ("first curvature", "last gradient", "curvature")
+    )
 
     def work(self, n, d, settings):
         return min(4.0 * n * d * (settings.T or 1000), settings.work)
@@ -196,19 +207,22 @@ class AveragedGD(dp.Algorithm):
         return int(max(1, min(128, 200e6 / (8 * d))))
 
     def plan(self, problem, mechanisms, settings):
-        T, _ = self._steps(problem, mechanisms, settings)
-        mechanisms.plan("gradient", at_rho(mechanisms.budget.rho / T), T)
+        T, _, rho = self._steps(problem, mechanisms, settings)
+        mechanisms.plan("gradient", at_rho(rho / T), T)
+        if settings.intervals:
+            newton_step.plan_logistic(mechanisms)
 
-    def _steps(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, settings: Settings) -> tuple[int, float]:
-        """T, and by how much a neighbour moves the gradient."""
+    def _steps(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, settings: Settings) -> tuple[int, float, Any]:
+        """T, by how much a neighbour moves the gradient, and what of ρ descent has."""
         moved = (settings.clip or 1.0) * problem.row_bound / problem.n * (2 if mechanisms.doubled else 1)
-        return settings.T or steps(problem, moved, mechanisms.budget.rho, settings.work), moved
+        rho = mechanisms.budget.rho * (newton_step.DESCENT if settings.intervals else 1)
+        return settings.T or steps(problem, moved, rho, settings.work), moved, rho
 
     def run(self, problem, W, mechanisms, settings, trace):
-        rho, l1, l2 = mechanisms.budget.rho, problem.l1, problem.l2
+        l1, l2 = problem.l1, problem.l2
         clip, safety = settings.clip or 1.0, settings.safety or 1.0  # `complete` has given both a value
         sensitivity = clip * problem.row_bound / problem.n
-        T, moved = self._steps(problem, mechanisms, settings)
+        T, moved, rho = self._steps(problem, mechanisms, settings)
         # From public numbers alone, so that the default step costs nothing.
         step = settings.step or safe_step(problem, moved * math.sqrt(T / (2 * rho)), T, safety)
 
@@ -225,7 +239,9 @@ class AveragedGD(dp.Algorithm):
                 mean += (W - mean) / (t - first + 1)
                 released += (gradient - released) / (t - first + 1)
             trace(t + 1, mean if t >= first else W, passes=t + 1)
-        tails = None
+        tails: list[Any] | None = None
+        if settings.intervals:
+            tails = newton_step.logistic_steps(problem, mechanisms, mean, released)
         if problem.loss.outputs > 1:
             tails = [TailGradient(one, moved * math.sqrt(T / (2 * rho)), step, T - first) for one in released]
         return dp.RunResult(mean, T=[T] * len(W), evidence=tails)

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 
 from dpbench.algorithms import base as dp
+from dpbench.algorithms.newton_step import ReleasedStep, deviation, gram_disclosure, noisy_gram
 from dpbench.privacy.ledger import at_rho
 
 SCORES, CURVATURE = 0.05, 0.08  # of ρ, for intervals
 FIRST = 3  # iterates that are left out of the mean: they are still on their way
 FAILURE = 0.05  # ϱ of the paper: the probability that the noise on XᵀX is larger than the ridge covers
-
-
-def _gram(value: str, sensitivity: str) -> dp.Disclosure:
-    why = "two positive semidefinite matrices of rank one"
-    kind = "Gaussian, symmetric"
-    return dp.Disclosure("gram", value, kind, "1", add_remove=sensitivity, replace_one=f"√2·{sensitivity}", why=why)
-
-
-def noisy_gram(
-    mechanisms: dp.Mechanisms, gram: Any, square: float, n: int, rho: float | dp.Array, *, label: str = "gram"
-) -> dp.Array:
-    """`gram` (k, d, d) released; a row adds a positive semidefinite matrix of rank one and norm ≤ square/n."""
-    # Two such matrices, neither negative, are √2 of it apart at most.
-    both = math.sqrt(2) * square / n
-    return mechanisms.gaussian(gram, sensitivity=square / n, rho=rho, label=label, symmetric=True, replaced=both)
 
 
 class AdaSSP(dp.Algorithm):
@@ -52,7 +38,7 @@ class AdaSSP(dp.Algorithm):
     needs = dp.Needs(quadratic=True, regularisers=("l2",))
     discloses = (
         dp.Disclosure("eigenvalue", "λ_min(XᵀX)", count="1", add_remove="R²", replace_one="R²", why="Weyl"),
-        _gram("XᵀX", "R²"),
+        gram_disclosure("XᵀX", "R²"),
         dp.Disclosure("moments", "Xᵀy, labels clipped to ±B", count="1", add_remove="R·B", why="‖x‖ ≤ R and |y| ≤ B"),
     )
 
@@ -104,23 +90,6 @@ class AdaSSP(dp.Algorithm):
         return np.linalg.solve(noisy + ridge[:, None, None] * np.eye(d), moments[:, :, None])[:, :, 0]
 
 
-class ReleasedStep(NamedTuple):
-    """What boosted SSP released for one Newton step from a mean iterate, with the noise of two parts.
-
-    w, moment: (d,) means over the iterates behind the first few, and of the moments released there, of whose noise
-    `moment_std` is the standard deviation. gram, curvature, scores: (d, d), XᵀX/n and, at the last w, the means of xxᵀ
-    over the unclipped rows and of r²xxᵀ. curvature_std: of the noise on the diagonal of `curvature`, √2 less off it.
-    """
-
-    w: np.ndarray
-    moment: np.ndarray
-    gram: np.ndarray
-    curvature: np.ndarray
-    scores: np.ndarray
-    moment_std: float
-    curvature_std: float
-
-
 class BoostedSSP(dp.Algorithm):
     """boosted-ssp: w ← w - P(m + l2·w), T times: m the mean of the clipped residuals' gradients, P from a noisy XᵀX/n.
 
@@ -151,30 +120,12 @@ class BoostedSSP(dp.Algorithm):
     needs = dp.Needs(quadratic=True, regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
-        _gram("XᵀX/n", "R²/n"),
+        gram_disclosure("XᵀX/n", "R²/n"),
         dp.Disclosure(
             "gradient", "the mean gradient, residuals clipped to ±C", add_remove="C·R/n", why="|residual| ≤ C, ‖x‖ ≤ R"
         ),
-        dp.Disclosure(
-            "scores",
-            "mean of r²xxᵀ, residuals clipped to ±C",
-            "Gaussian, symmetric",
-            "1",
-            add_remove="C²·R²/n",
-            replace_one="√2·C²·R²/n",
-            why="two positive semidefinite matrices of rank one",
-            when="intervals",
-        ),
-        dp.Disclosure(
-            "curvature",
-            "mean of xxᵀ over the rows with |residual| ≤ C",
-            "Gaussian, symmetric",
-            "1",
-            add_remove="R²/n",
-            replace_one="√2·R²/n",
-            why="two positive semidefinite matrices of rank one",
-            when="intervals",
-        ),
+        gram_disclosure("mean of r²xxᵀ, residuals clipped to ±C", "C²·R²/n", "scores", when="intervals"),
+        gram_disclosure("mean of xxᵀ over the rows with |residual| ≤ C", "R²/n", "curvature", when="intervals"),
     )
     tuning: ClassVar = {"clip": [0.1, 0.3, 1.0]}
 
@@ -219,7 +170,7 @@ class BoostedSSP(dp.Algorithm):
         second_moment = problem.data_hessian(np.zeros((1, d)))  # of squared loss, one for all replicates
         second_moment = second_moment if k == 1 else np.repeat(second_moment, k, axis=0)
         gram = noisy_gram(mechanisms, second_moment, R**2, n, for_gram)
-        s = (math.sqrt(2) if mechanisms.doubled else 1.0) * R**2 / n / np.sqrt(2 * for_gram)
+        s = deviation(mechanisms, R**2, n, for_gram)
         sigma = (2 if mechanisms.doubled else 1) * c * R / n / np.sqrt(2 * for_step)
         # Both bounds from public numbers: the ridge does not look at the released Gram matrix.
         ridge = np.maximum(s * math.sqrt(d), sigma * R * math.sqrt(T / (2 * settings.safety)))
@@ -249,7 +200,8 @@ class BoostedSSP(dp.Algorithm):
             noisy_gram(mechanisms, matrix, square, n, share * rho, label=label)
             for label, matrix, square, share in parts
         )
-        stds = zip(sigma / math.sqrt(T - first), s * np.sqrt(for_gram / (CURVATURE * rho)), strict=True)
+        std = deviation(mechanisms, R**2, n, CURVATURE * rho)
+        stds = zip(sigma / math.sqrt(T - first), std, std, strict=True)
         released = zip(*means, gram, curvature, scores, strict=True)
         steps = [ReleasedStep(*one, *map(float, std)) for one, std in zip(released, stds, strict=True)]
         return dp.RunResult(W, evidence=steps)
@@ -277,7 +229,7 @@ class ChebyshevLogistic(dp.Algorithm):
     needs = dp.Needs(losses=("logistic",), regularisers=("l2",))
     per_replicate: ClassVar = frozenset({"epsilon"})
     discloses = (
-        _gram("XᵀX/n", "R²/n"),
+        gram_disclosure("XᵀX/n", "R²/n"),
         dp.Disclosure("moments", "Σ y_i x_i/n", count="1", add_remove="R/n", why="|y| = 1 and ‖x‖ ≤ R"),
     )
     tuning: ClassVar = {"radius": [2.0, 4.0, 6.0]}
@@ -309,7 +261,7 @@ class ChebyshevLogistic(dp.Algorithm):
             rho=(1 - settings.share) * rho,
             label="moments",
         )
-        s = (math.sqrt(2) if mechanisms.doubled else 1.0) * R**2 / n / np.sqrt(2 * settings.share * rho)
+        s = deviation(mechanisms, R**2, n, settings.share * rho)
         values, vectors = np.linalg.eigh(gram)
         bend = 2 * even_coefficient(settings.radius)
         inverse = 1 / (bend * (np.maximum(values, 0.0) + math.sqrt(d) * s[:, None]) + problem.l2)

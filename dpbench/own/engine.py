@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from dpbench.algorithms.sufficient_statistics import ReleasedStep
+from dpbench.algorithms.newton_step import ReleasedStep
 from dpbench.errors import Defect, PrivacyError, UserError
 from dpbench.own import calibration, inputs
 from dpbench.own import row_bound as row_bounds

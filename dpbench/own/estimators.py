@@ -63,6 +63,7 @@ class _Private(BaseEstimator):
     random_state: Any = None
     budget: DataBudget | None = None
     unit: bool = False
+    intervals: bool = False
 
     # What a fit is
 
@@ -89,7 +90,9 @@ class _Private(BaseEstimator):
         if not isinstance(settings, Mapping):
             raise ParameterError(f"settings must be {{name: value}}, got {self.settings!r}")
         how = None if schema.row_bound is not None else self._row_bound
-        if self._intervals:
+        if self.intervals not in (True, False):
+            raise ParameterError(f"intervals must be True or False, got {self.intervals!r}")
+        if self.intervals:
             settings = {**settings, "intervals": True}
             how = None if how == "auto" else how  # slopes of shortened rows are others than those of the features
         return plan(Spec(
@@ -109,10 +112,6 @@ class _Private(BaseEstimator):
             return given  # what is none of the words is refused by the plan
         positive("row_bound", float(given))
         return None
-
-    @property
-    def _intervals(self) -> bool:
-        return False
 
     def _weights(self, labels: tuple[Any, ...]) -> tuple[float, ...] | None:
         return None
@@ -176,6 +175,11 @@ class _Private(BaseEstimator):
         self.n_features_in_ = len(model.schema.columns) if model.positional else len(model.encoding.columns)
         if not model.positional:
             self.encoded_names_ = model.encoding.names
+        if model.intervals is not None:
+            import pandas as pd
+
+            self.intervals_notes_, lines = model.interval_notes, model.interval_table()
+            self.intervals_ = pd.DataFrame(lines) if lines else intervals.NONE
         if names := model.features or ([] if model.positional else model.encoding.columns):
             self.feature_names_in_ = np.array(names, dtype=object)
         return self
@@ -309,6 +313,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
             the rows through scikit-learn's searches, so it is to be preferred. Each of a person's m rows counts 1/m;
             the number of persons is public instead of n, and a row of an empty id moves no model. "auto" keeps to
             methods whose releases are sums over all rows (`dpbench.problems.persons`).
+        intervals: whether to release what 95 % intervals of the coefficients need, of two classes by dp-gd-average with
+            45 % of ρ: the model is then what it would be at about two thirds of ε. row_bound "auto" is then None, since
+            slopes of shortened rows are others than those of the features.
 
     Attributes:
         classes_: the labels, sorted; coef_, intercept_: of decision_function, on features as given (within `bounds`);
@@ -318,6 +325,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
         delta_; guarantee_: in words; public_: what counts as public; arithmetic_: "bytes" or "real".
         profile_: (δ, ε) pairs of the same releases. ledger_: one row per
             model and kind of release. algorithm_, settings_: used.
+        intervals_: with `intervals`, a DataFrame of name, estimate, low and high of each coefficient, or one line that
+            there are none. The estimate is one step of Newton's method from the model, and not the coefficient in
+            `coef_`, which predicts. intervals_notes_: what they cover, and what public marks say that they do not.
     """
 
     _loss = "logistic"
@@ -386,28 +396,17 @@ class PrivateRegressor(RegressorMixin, _Private):
             all. "private" is better where the bounds are the target's own range.
         l2: the ridge, on a target whose window, or bounds, are scaled to [-1, 1]; None: 0.
         settings, arithmetic, precision, timing, random_state, budget, unit: as of `PrivateClassifier`.
-        intervals: whether to release, for 13 % of ρ, what 95 % intervals of the coefficients need: by boosted-ssp at
-            l2 = 0. row_bound "auto" is then None, since slopes of shortened rows are others than
-            those of the features; that makes intervals up to 1.8 times as wide.
+        intervals: as of `PrivateClassifier`, by boosted-ssp for 13 % of ρ; that row_bound is None makes them up to 1.8
+            times as wide.
 
     Attributes:
         coef_, intercept_: of predict, on features and target as given (within their bounds). The others as of
             `PrivateClassifier`.
-        intervals_: with `intervals`, a DataFrame of name, estimate, low and high of each coefficient, or one line that
-            there are none. The estimate is one step of Newton's method from the model, and not the coefficient in
-            `coef_`, which predicts. intervals_notes_: what they cover, and what public marks say that they do not.
     """
 
     _loss = "squared"
 
     target_bounds: tuple[float, float] | None = None
-    intervals: bool = False
-
-    @property
-    def _intervals(self) -> bool:
-        if self.intervals not in (True, False):
-            raise ParameterError(f"intervals must be True or False, got {self.intervals!r}")
-        return bool(self.intervals)
 
     def _target(self, y: Any) -> tuple[Target, bool]:
         if y.dtype.kind not in "biufO":  # of objects each cell is looked at by itself
@@ -422,12 +421,6 @@ class PrivateRegressor(RegressorMixin, _Private):
         low, high = model.schema.target.bounds  # type: ignore[misc]  # of a number it has them
         half = high / 2 - low / 2
         self.coef_, self.intercept_ = self.coef_[0] * half, float(self.intercept_[0] * half + low / 2 + high / 2)
-        if model.intervals is not None:
-            import pandas as pd
-
-            self.intervals_notes_ = model.interval_notes
-            lines = model.interval_table()
-            self.intervals_ = pd.DataFrame(lines) if lines else intervals.NONE
         return self
 
     def predict(self, X: Any) -> np.ndarray:

@@ -149,13 +149,15 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         if self.intervals is None:
             return []
         drawn = "persons" if self.spec.unit else "rows"
-        return intervals.words(self.intervals, self.bound or self.encoding.bound, self.spec.lengths.unit, drawn)
+        return intervals.words(
+            self.intervals, self.bound or self.encoding.bound, self.spec.lengths.unit, drawn, self.labels or ()
+        )
 
     def interval_table(self) -> list[dict[str, Any]]:
         """name, estimate, low and high of each slope, on features (of tables: `encoding.names`) and target as given."""
-        if self.intervals is None or self.schema.target.bounds is None:
+        if self.intervals is None:
             return []
-        low, high = self.schema.target.bounds
+        low, high = self.schema.target.bounds or (-1.0, 1.0)
         return intervals.table(self.intervals, self.compared, self.scales * (high / 2 - low / 2))
 
     @property

@@ -34,6 +34,7 @@ from dpbench.schema.encoding import Encoding
 from dpbench.serving.method import ServedMethod
 
 LARGEST_EPSILON = 1e6
+INTERVALS = {"boosted-ssp": "squared", "dp-gd-average": "logistic"}  # methods that have them, of which loss
 GROUPS = "groups"  # the unit of arrays
 CHOICES: dict[str, tuple[tuple[str | None, ...], str]] = {
     "arithmetic": (("bytes", "real", None), '"bytes" or "real"'),
@@ -212,10 +213,13 @@ def plan(spec: Spec) -> FitPlan:
     intervals = bool(spec.settings.get("intervals"))  # whose coverage was counted with the private bound
     how = "window" if how == "auto" and window and not intervals else how
 
-    if intervals and (name != "boosted-ssp" or not spec.rule or spec.l2):
+    if intervals and (INTERVALS.get(name) != losses.get(loss).name or not spec.rule or spec.l2 or spec.class_weights):
         raise ParameterError(
-            "intervals: they are derived for PrivateRegressor by boosted-ssp, with l2 = 0; leave algorithm and l2 out"
+            "intervals: they are derived for numbers by boosted-ssp and two classes by dp-gd-average, of at most 1,500 "
+            "columns, at delta > 0, without ridge or class weights; leave algorithm, l2 and class_weight out"
         )
+    if intervals and spec.classes and spec.unit:
+        raise ParameterError("intervals: of two classes they are not derived for several rows of one person")
 
     # The split below tries several budgets, and each accountant's search takes tens of milliseconds.
     @cache
@@ -347,6 +351,8 @@ def _chosen(spec: Spec, loss: Any, d: int, delta: float) -> str:
 
     def suits(name: str) -> bool:
         one = algorithms.resolve(name)[0]
+        if spec.settings.get("intervals") and name not in INTERVALS:
+            return False
         return one.persons if spec.unit else bool(one.exact) or spec.arithmetic != "bytes"
 
     try:

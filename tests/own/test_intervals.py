@@ -10,10 +10,10 @@ import pytest
 from scipy import optimize
 
 import dpbench
-from dpbench import PrivateRegressor
-from dpbench.algorithms import get
+from dpbench import PrivateClassifier, PrivateRegressor
+from dpbench.algorithms import get, newton_step
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.sufficient_statistics import ReleasedStep, noisy_gram
+from dpbench.algorithms.newton_step import ReleasedStep, noisy_gram
 from dpbench.errors import UserError
 from dpbench.own import engine, intervals
 from dpbench.own.engine import execute
@@ -132,7 +132,7 @@ def released(X, y, w, clip=CLIP, std=0.0):
     r = np.clip(X @ w - y, -clip, clip)
     inside = X[np.abs(X @ w - y) <= clip]
     gram, curvature, scores = (A.T @ A / len(X) for A in (X, inside, r[:, None] * X))
-    return ReleasedStep(w, r @ X / len(X), gram, curvature, scores, 0.0, std)
+    return ReleasedStep(w, r @ X / len(X), gram, curvature, scores, 0.0, std, std)
 
 
 def test_without_noise_it_is_least_squares_with_its_sandwich():
@@ -153,7 +153,7 @@ def test_the_deviation_has_a_part_for_each_noise():
     curvature = 0.7 * (np.diag([1.0, 0.5, 0.3]) + 0.1)
     w, moment, scores = np.array([0.3, -0.2, 0.1]), np.array([0.05, 0.02, -0.04]), 0.04 * curvature
     columns, std = dict.fromkeys(range(d), ""), 0.02
-    step = ReleasedStep(w, moment, curvature / 0.7, curvature, scores, 0.01, std)
+    step = ReleasedStep(w, moment, curvature / 0.7, curvature, scores, 0.01, std, std)
     theta, draws = w - np.linalg.solve(curvature, moment), []
     u = w - theta
     for _ in range(20_000):
@@ -321,6 +321,142 @@ def test_where_none_are_derived_one_line_says_so():
             model(X, y, **given)
     with pytest.raises(UserError, match=r"^intervals"):
         dpbench.fit(X / 20, y / 100, algorithm="boosted-ssp", loss="squared", epsilon=1.0, seed=0, intervals=True)
+    X, y = classes()
+    for given in ({"algorithm": "objpert"}, {"l2": 0.1}, {"class_weight": {"yes": 2}}, {"classes": ["no", "yes", "?"]},
+                  {"unit": True}, {"settings": {"clip": 0.5}}):  # fmt: skip
+        with pytest.raises(UserError, match=r"^intervals"):
+            classifier(X, y, np.arange(len(y)) if "unit" in given else None, **given)
+
+
+# Two classes: a step from the model, and gradient and curvature there.
+
+
+class Watch:
+    """Mechanisms that keep what they are asked for, and release it without noise."""
+
+    def __init__(self):
+        self.budget, self.doubled, self.seen = Budget(1.0, 1e-5, Relation.REPLACE_ONE, "tight"), True, {}
+
+    def gaussian(self, given, *, sensitivity, rho, label, symmetric=False, replaced=None):
+        self.seen[label] = value(given), replaced or 2 * sensitivity
+        return np.eye(given.shape[1])[None] if symmetric else np.zeros(given.shape)
+
+
+@pytest.mark.parametrize("kind", [Problem, ExactProblem])
+@pytest.mark.parametrize("seed", range(10))
+def test_a_replaced_row_moves_the_releases_of_two_classes_by_no_more_than_declared(kind, seed):
+    drawn, worlds = np.random.default_rng(seed), []
+    X, W = 0.3 * drawn.uniform(-1, 1, (20, 3)), drawn.standard_normal((1, 3)) * (seed > 1)
+    for x, label in ((np.eye(3)[0], 1.0), (np.eye(3)[seed % 2], -1.0)):
+        watch = Watch()
+        one = kind(np.vstack([x, X]), np.append(label, np.sign(X[:, 0])), loss="logistic", row_bound=1.0)
+        newton_step.logistic_steps(one, watch, W, 0 * W)
+        worlds.append(watch.seen)
+    # Of one row and two labels the gradients are half as far apart as any two vectors of their length.
+    attained = {
+        "last gradient": 0.49 * (seed == 0),
+        **dict.fromkeys(("first curvature", "curvature"), 0.99 * (seed == 1)),
+    }
+    assert [*worlds[0]] == ["first curvature", "last gradient", "curvature"]
+    for label, (here, declared) in worlds[0].items():
+        apart = np.linalg.norm(here - worlds[1][label][0])
+        assert apart <= declared * (1 + 1e-9)
+        assert apart >= attained[label] * declared
+    p = 1 / (1 + np.exp(-one.X @ W[0]))  # X and W of the last world: the first step is 0
+    np.testing.assert_allclose(worlds[1]["curvature"][0][0], (one.X.T * p * (1 - p)) @ one.X / 21, atol=1e-3)
+
+
+def test_the_noise_of_a_step_of_two_classes_is_what_it_says():
+    n, k, d = 50, 1000, 2
+    problem, method = Problem(np.zeros((n, d)), np.ones(n), loss="logistic", row_bound=1.0), get("dp-gd-average")
+    budget = Budget(1.0, 1e-5, Relation.REPLACE_ONE, "tight")
+    settings = make_settings(method, {"intervals": True, "T": 4, "clip": 1.0})
+    run_ = run_batch(problem, method, [settings] * k, np.zeros((k, d)), budget, [f"noise/{i}" for i in range(k)])
+    matrices = np.array([step.curvature for step in run_.evidence])
+    gradients = np.array([step.moment for step in run_.evidence])
+    assert np.std(matrices[:, 0, 0]) == pytest.approx(run_.evidence[0].curvature_std, rel=0.07)
+    assert np.std(matrices[:, 0, 1]) == pytest.approx(run_.evidence[0].curvature_std / math.sqrt(2), rel=0.07)
+    assert np.std(gradients) == pytest.approx(run_.evidence[0].moment_std, rel=0.07)
+    first = np.std([step.gram[0, 0] for step in run_.evidence])
+    assert run_.evidence[0].least == pytest.approx(newton_step.STRICT * first, rel=0.07)
+    ledger = run_.mechanisms.ledger.of(0)
+    costs = {entry.label: entry.count / entry.release.noise_multiplier**2 / (2 * budget.rho) for entry in ledger}
+    names = ("gradient", "first curvature", "last gradient", "curvature")
+    assert costs == {name: pytest.approx(cost) for name, cost in zip(names, (0.45, 0.08, 0.37, 0.10), strict=True)}
+
+
+def test_without_noise_it_is_logistic_regression_with_its_information():
+    drawn = np.random.default_rng(0)
+    X = np.hstack([np.ones((900, 1)), drawn.uniform(-1, 1, (900, 2))])
+    y = np.where(drawn.random(900) < 1 / (1 + np.exp(-X @ [0.3, 1.0, -0.5])), 1.0, -1.0)
+    exact = optimize.minimize(lambda w: np.logaddexp(0, -y * (X @ w)).sum(), np.zeros(3), tol=1e-10).x
+    for off in (0.0, 0.05):
+        p = 1 / (1 + np.exp(-X @ (exact + off)))
+        curvature, moment = (X.T * p * (1 - p)) @ X / 900, X.T @ (p - (y + 1) / 2) / 900
+        step = ReleasedStep(exact + off, moment, curvature, curvature, None, 0.0, 0.0, 0.0)
+        made = intervals.of(step, dict.fromkeys(range(3), ""), 900)
+        np.testing.assert_allclose(made.centres, exact, atol=1e-5 + off**2 / 2)
+        np.testing.assert_allclose(np.square(made.deviations), np.diag(np.linalg.inv(curvature)) / 900, rtol=1e-9)
+        assert made.inside == 1.0
+
+
+def classes(n=4000, seed=0):
+    drawn = np.random.default_rng(seed)
+    X = drawn.uniform(0, 10, (n, 2))
+    return X, np.where(drawn.random(n) < 1 / (1 + np.exp(-(X - 5) @ [0.4, -0.2])), "yes", "no")
+
+
+def classifier(X, y, groups=None, **given):
+    how = {"epsilon": 4.0, "bounds": (0, 10), "classes": ["no", "yes"], "intervals": True} | given
+    return PrivateClassifier(**how).fit(X, y, groups=groups)
+
+
+def test_a_classifier_has_them_in_log_odds_and_its_file_too(tmp_path):
+    fitted, file = classifier(*classes()), tmp_path / "m.json"
+    assert np.abs(fitted.intervals_["estimate"] - [0.4, -0.2]).max() < 0.15
+    assert (fitted.intervals_["high"] - fitted.intervals_["low"]).between(0.03, 0.3).all()
+    assert "log odds of yes" in fitted.intervals_notes_[0]
+    assert fitted.row_bound_ is None
+    assert fitted.algorithm_ == "dp-gd-average"
+    assert fitted.epsilon_ == pytest.approx(4, rel=1e-6)
+    assert fitted.releases_ == fitted.plan_.releases
+    assert {"first curvature", "last gradient", "curvature"} < {entry.label for entry in fitted.releases_}
+    fitted.save(file)
+    loaded = dpbench.load_model(file)
+    assert loaded.intervals_.equals(fitted.intervals_)
+    assert loaded.intervals is True
+    assert "1 × last gradient" in "\n".join(fitted.statement().lines())
+    assert f"| 0 | {fitted.intervals_['estimate'][0]:.3g} |" in dpbench.card(file, worlds=2, jobs=1)
+    assert classifier(*classes(300), epsilon=0.3).intervals_ == intervals.NONE
+
+
+def test_without_intervals_a_classifier_draws_what_it_drew(monkeypatch):
+    keys, inner = [], engine.stream
+    monkeypatch.setattr(engine, "stream", lambda key, name: keys.append(key) or inner(key, name))
+    for given in ({"intervals": False, "algorithm": "dp-gd-average"}, {}):
+        classifier(*classes(300), random_state=1, **given)
+    assert ["intervals" in key for key in keys] == [False, True]
+
+
+@pytest.mark.slow
+def test_two_hundred_fits_of_steep_slopes_cover():
+    n, drawn, held = 10_000, np.random.default_rng(7), []
+    schema = Schema(
+        target=Target(name="y", classes=("no", "yes")), columns={f"x{i}": Column(bounds=(-1, 1)) for i in range(3)}
+    )
+    plan = PrivateClassifier(3.0, schema=schema, intervals=True, random_state=0, arithmetic="real").plan(n)
+    columns, slopes = (
+        intervals.compared(encoding_of(schema, intercept=True), windowed=False),
+        2 * np.array([0, 5, -3, 0]),
+    )
+    for seed in range(200):
+        X = np.hstack([np.ones((n, 1)), drawn.uniform(-1, 1, (n, 3))]) / 2
+        y = np.where(drawn.random(n) < 1 / (1 + np.exp(-X @ slopes)), 1.0, -1.0)
+        made = intervals.of(execute(plan, X, y, unit=2.0, seed=seed).step, columns, n)
+        if made.centres:
+            held.append(np.abs(np.array(made.centres) - slopes) <= intervals.WIDTH * np.array(made.deviations))
+    assert len(held) > 150
+    assert (np.abs(np.mean(held, axis=0) - 0.95) < 0.05).all()
 
 
 @pytest.mark.slow
