@@ -26,20 +26,6 @@ from dpbench.privacy.ledger import Gaussian
 from dpbench.privacy.noise import NORMAL, Array, Releases, RoundsAhead, Scalars
 
 
-def node(t: int) -> list[tuple[int, int]]:
-    """NODE(t) of Algorithm 5: the binary decomposition of [1, t], largest node first.
-
-    >>> node(7)
-    [(1, 4), (5, 6), (7, 7)]
-    """
-    nodes = []
-    while t:
-        low = t & -t  # the length of the node that ends at t
-        nodes.append((t - low + 1, t))
-        t -= low
-    return nodes[::-1]
-
-
 def holders(rounds: int) -> Array:
     """(rounds,) how many of the nodes released in `rounds` rounds hold round q = 1, …, rounds.
 

@@ -52,15 +52,6 @@ def environment() -> str:
     return f"Python {platform.python_version()}, {libraries}; {system}; {_processor()}, {os.cpu_count()} CPUs"
 
 
-def machine() -> str:
-    """What a run's seconds depend on, e.g. "AMD EPYC 7B13, 2 CPUs, 64 GB"; without the memory where nobody says it."""
-    try:
-        memory = f", {os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 1e9:.0f} GB"
-    except (AttributeError, ValueError, OSError):
-        memory = ""
-    return f"{_processor()}, {os.cpu_count()} CPUs{memory}"
-
-
 def _processor() -> str:
     try:
         found = re.search(r"^model name\s*:\s*(.+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)

@@ -48,15 +48,6 @@ def shown(value: float, decimals: int) -> str:
     return f"{value:.{decimals}f}"
 
 
-def with_deviation(mean: float, deviation: float, decimals: int) -> str:
-    """A mean and a standard deviation as a paper prints them, both to the same digit.
-
-    >>> with_deviation(0.621, 0.0094, 3)
-    '0.621 ± 0.009'
-    """
-    return " ± ".join((shown(mean, decimals), shown(deviation, decimals)))
-
-
 def roundings(value: float | str, text: str) -> dict[str, str]:
     """A computed value at the digits of a printed one, by rounding rule; the two differ at a tie alone.
 

@@ -98,15 +98,6 @@ def span(counts: Iterable[float]) -> str:
     return " to ".join(f"{count:,}" for count in dict.fromkeys(whole[:1] + whole[-1:])) or "no"
 
 
-def capitalised(words: str) -> str:
-    """Words that begin a sentence, the rest as it is.
-
-    >>> capitalised("tuned on ε"), capitalised("F* is known")
-    ('Tuned on ε', 'F* is known')
-    """
-    return words[:1].upper() + words[1:]
-
-
 def listed(values: Mapping[str, float], unit: str = "", digits: str = ".3g", between: str = ", ") -> str:
     """Named numbers, as ratios.
 

@@ -13,7 +13,6 @@ from scipy import stats
 from dpbench import experiments
 from dpbench.experiments.zeroth_order import claims, formulas, kinks
 from dpbench.experiments.zeroth_order.rows import failures
-from dpbench.privacy.correlated import node
 from dpbench.run.runner import run
 from dpbench.run.store import Store
 from dpbench.study.claim_verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
@@ -129,7 +128,7 @@ def tree_rows(factor=1.0, power=2.0):
     lines = []
     for T in (64, 256, 1024):
         std2 = 25.0 * T**-power
-        for mechanism, noise in (("tree", len(node(T - 1)) * std2 * factor), ("naive", 100.0)):
+        for mechanism, noise in (("tree", (T - 1).bit_count() * std2 * factor), ("naive", 100.0)):
             bound = {"tree": (math.floor(math.log2(T - 1)) + 1) * std2, "naive": 100.0}[mechanism]
             lines.append((mechanism, T, T - 1, noise, 0.02 * noise, bound))
     names = ["set.mechanism", "set.T", "set.t", "measured", "measured_error", "bound"]

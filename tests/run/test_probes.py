@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from dpbench.privacy.accounting import get
-from dpbench.privacy.correlated import node
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
 
@@ -56,7 +55,7 @@ def test_noise_of_the_tree_and_naive_noise(t):
     tree = run("probe-noise", problem, epsilon=epsilon, T=T, t=t, draws=4000)
     rho = tree.mechanisms.budget.rho
     variance = 4 * (4 * problem.d / T) ** 2 / (2 * rho)  # h = 4
-    expected = len(node(t)) * problem.d * variance
+    expected = t.bit_count() * problem.d * variance
     assert abs(tree.columns["measured"][0] - expected) < 4.5 * tree.columns["measured_error"][0]
     assert tree.columns["bound"][0] == pytest.approx((math.floor(math.log2(t)) + 1) * problem.d * variance)
     naive = run("probe-noise", problem, epsilon=epsilon, T=T, t=t, draws=4000, mechanism="naive")
@@ -89,7 +88,7 @@ def test_the_kinks_probe_notes_what_its_oracle_is_off_by():
 
     T, right = notes(method="o2nc-tree")
     rho = math.sqrt(2 * get("standard").rho(5.7565, 1e-6))
-    nodes = np.mean([len(node(t)) for t in range(1, T + 1)])
+    nodes = np.mean([t.bit_count() for t in range(1, T + 1)])
     expected = nodes * 2 * (math.floor(math.log2(T)) + 1) * (4 * 2 / (T * rho)) ** 2
     for one in right:
         assert one["noise"] == pytest.approx(expected, rel=0.3)

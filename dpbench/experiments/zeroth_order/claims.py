@@ -23,7 +23,6 @@ from dpbench.experiments.zeroth_order.rows import (
     over_seeds,
 )
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
-from dpbench.privacy.correlated import node
 from dpbench.study import laws
 from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough, all_of
 from dpbench.study.context import Context, select
@@ -110,7 +109,8 @@ def tree_noise_bound(context: Context) -> WithWords:
     if tree.empty:
         raise NotEnough("no rows of the tree")
     per_node = tree["bound"] / np.floor(np.log2(tree["set.t"]) + 1)
-    exact = per_node * [len(node(int(t))) for t in tree["set.t"]]
+    # The binary decomposition of [1, t] has a node for each 1 in t.
+    exact = per_node * [int(t).bit_count() for t in tree["set.t"]]
     # The lemma counts the most nodes that a t of this length can have; this t has NODE(t), which is the sharper test.
     z, ratio = (tree["measured"] - exact) / tree["measured_error"], tree["measured"] / exact
     interval = mean_interval(ratio)
