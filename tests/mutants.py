@@ -198,7 +198,7 @@ SUBMITTING = [
            RECEIVER + "two_checks_draw_other_copies_and_seeds", "the copies are those of the last check"),
     Mutant(CHECKING, "seed=secrets.randbits(39)", "seed=job.seed",
            RECEIVER + "two_checks_draw_other_copies_and_seeds", "seeds are known before"),
-    Mutant(CHECKING, "if evidence and (differs := repeat(method.code, *evidence)):", "if differs := \"\":",
+    Mutant(CHECKING, "if evidence and (differs := repeat(method.code, evidence)):", "if differs := \"\":",
            RECEIVER + "what_reads_rows_spends_more_or_does_not_repeat_is_found[OwnRandomness-it returns something else"
            " when it is run again]", "no run is repeated"),
     Mutant(CHECKING, "if row.status not in RESULTS:", "if False:",

@@ -7,12 +7,13 @@ The methods import this module as `dp`; what they override of `Algorithm` has th
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Protocol, TypeAlias, get_origin
 
 import msgspec
 import numpy as np
@@ -466,7 +467,8 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
             raise UserError(f"{algorithm.name}: unknown setting {key!r}; {tail}")
     try:
         # msgspec reads a string as JSON would: `.1` and `1.` are no numbers there.
-        read = {name: _as_json_number(value) for name, value in values.items()}
+        kinds = {field.name: field.type for field in msgspec.structs.fields(algorithm.Settings)}
+        read = {name: _as_json(value, kinds[name]) for name, value in values.items()}
         return msgspec.convert(read, algorithm.Settings, strict=False)
     except msgspec.ValidationError as error:
         # msgspec says what it expected and at which path: the path is the setting's name.
@@ -482,14 +484,18 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
         raise UserError(f"{algorithm.name}: setting {name}: {_message_of(what)}{ending}") from None
 
 
-def _as_json_number(value: Any) -> Any:
-    """A number as JSON spells it, which is what is read: ".1" and "1." lack a digit."""
+def _as_json(value: Any, kind: Any) -> Any:
+    """A number as JSON spells it, which is what is read: ".1" and "1." lack a digit; a list from its text."""
+    if isinstance(value, str) and get_origin(kind) in (list, tuple, dict):
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.json.decode(value)
     if isinstance(value, str) and re.fullmatch(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?", value, re.ASCII | re.IGNORECASE):
         return re.sub(r"(?<!\d)\.", "0.", re.sub(r"\.(?!\d)", "", value.removeprefix("+")))
     return value
 
 
-_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word", "null": "nothing"}
+_KINDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "a word", "null": "nothing",
+          "array": "a list", "object": "a table"}  # fmt: skip
 
 
 def _message_of(what: str) -> str:

@@ -24,19 +24,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import bdtr, betainccinv, ndtr, ndtri
 
+from dpbench.privacy import ledger
 from dpbench.privacy.accounting.gaussian import as_gaussian, gaussian_delta
 from dpbench.privacy.check import of_points
-from dpbench.privacy.ledger import (
-    Composition,
-    CountedRelease,
-    Gaussian,
-    LastIterate,
-    LogisticPerturbation,
-    ObjectivePerturbation,
-    Relation,
-    Release,
-    WithoutReplacement,
-)
 from dpbench.privacy.verify import spent
 
 DELTAS = np.concatenate([[0], np.geomspace(1e-4, 0.05, 8), np.linspace(0.08, 0.9, 16)])
@@ -113,7 +103,7 @@ class CurveClaim(AuditClaim):
 
 
 @lru_cache(maxsize=256)
-def claim(composition: Composition, relation: Relation, delta: float) -> AuditClaim:
+def claim(composition: ledger.Composition, relation: ledger.Relation, delta: float) -> AuditClaim:
     """What `composition` claims under `relation`; of a run with δ = 0, its ε there."""
     releases = [(_on_line(entry.release), entry.count) for entry in composition]
     # The Gaussian trade-off is exact, so it refutes more than any list of (ε, δ).
@@ -122,41 +112,41 @@ def claim(composition: Composition, relation: Relation, delta: float) -> AuditCl
         return GaussianClaim(math.sqrt(sum(count / z**2 for z, count in plain)))
     if delta == 0:
         return PureClaim(spent(composition, 0.0, relation).epsilon)
-    if len(releases) == 1 and releases[0][1] == 1 and isinstance(releases[0][0], WithoutReplacement):
+    if len(releases) == 1 and releases[0][1] == 1 and isinstance(releases[0][0], ledger.WithoutReplacement):
         return CurveClaim(_sampled(releases[0][0]))
     return CurveClaim([(spent(composition, float(delta), relation).epsilon, float(delta)) for delta in DELTAS])
 
 
-def joint(compositions: list[Composition]) -> Composition:
+def joint(compositions: list[ledger.Composition]) -> ledger.Composition:
     """What holds for runs that release one or another of these: the most of everything any of them releases."""
-    most: dict[tuple[Release, str], int] = defaultdict(int)
+    most: dict[tuple[ledger.Release, str], int] = defaultdict(int)
     for composition in compositions:
         for release, count, label in composition:
             most[release, label] = max(most[release, label], count)
-    return tuple(CountedRelease(release, count, label) for (release, label), count in most.items())
+    return tuple(ledger.CountedRelease(release, count, label) for (release, label), count in most.items())
 
 
 def _plain(release: Any) -> float | None:
     """The noise multiplier of a Gaussian release on all rows."""
     match release:
-        case Gaussian(z):
+        case ledger.Gaussian(z):
             return z
-        case WithoutReplacement(n, m, Gaussian(z)) if n == m:
+        case ledger.WithoutReplacement(n, m, ledger.Gaussian(z)) if n == m:
             return z
     return None
 
 
-def _on_line(release: Release) -> Release:
+def _on_line(release: ledger.Release) -> ledger.Release:
     """On the audit's neighbours."""
     match release:
-        case ObjectivePerturbation(z, _, _) | LogisticPerturbation(z, _):
-            return Gaussian(z)
-        case LastIterate():
+        case ledger.ObjectivePerturbation(z, _, _) | ledger.LogisticPerturbation(z, _):
+            return ledger.Gaussian(z)
+        case ledger.LastIterate():
             return as_gaussian(release)
     return release
 
 
-def _sampled(release: WithoutReplacement) -> list[tuple[float, float]]:
+def _sampled(release: ledger.WithoutReplacement) -> list[tuple[float, float]]:
     """ε' = ln(1 + q(e^ε - 1)), δ' = qδ(ε), for a grid of ε."""
     rate = release.m / release.n
     return [
@@ -174,13 +164,17 @@ LOSSES = 0.0, 100.0  # between which a bound is looked for
 
 
 class AuditVerdict(NamedTuple):
-    """The lower bound on the privacy loss that the test proves, the claim for a test like it, and the test's rates."""
+    """The lower bound on the privacy loss that the test proves, the claim for a test like it, and the test's rates.
+
+    unit: of the two, "μ" or "ε".
+    """
 
     bound: float
     claim: float
     false_positives: float
     false_negatives: float
     runs: int
+    unit: str
 
     @property
     def passed(self) -> bool:
@@ -246,7 +240,8 @@ def decide(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: floa
     told = float(claim.at(np.array(seen.improbable(claim.of(low))[1])))  # refuted, it is below the bound there
     if probable > level and told < low:
         told = float(claim.at(np.array(likely)))
-    return AuditVerdict(low, told, seen.positives / len(other), seen.negatives / len(one), len(one) + len(other))
+    rates = seen.positives / len(other), seen.negatives / len(one)
+    return AuditVerdict(low, told, *rates, len(one) + len(other), claim.unit)
 
 
 def least_runs(claim: AuditClaim, level: float, every: int = EVERY) -> int:

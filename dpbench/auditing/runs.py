@@ -20,25 +20,13 @@ from scipy.stats import norm
 from dpbench import algorithms
 from dpbench.algorithms.base import SEARCHED, Algorithm, AuditCase, make_settings
 from dpbench.algorithms.library import LibrarySolver
-from dpbench.auditing import scores
+from dpbench.auditing import scores, worlds
 from dpbench.auditing.cases import at_sizes, setups_of, sizes
 from dpbench.auditing.claims import AuditClaim, AuditVerdict, claim, decide, fisher, joint, least_runs, reach, runs_of
 from dpbench.auditing.clean import told_apart
 from dpbench.auditing.neighbours import Neighbours
 from dpbench.auditing.search import searched, with_best_coins
 from dpbench.auditing.transcript import Leak, Recorder
-from dpbench.auditing.worlds import (
-    COMPUTED_ON,
-    LEAST,
-    Setup,
-    default_terms,
-    hides,
-    in_words,
-    moved_in_all,
-    sampled,
-    shares_moved,
-    within,
-)
 from dpbench.errors import UserError, at_least
 from dpbench.privacy.ledger import Composition, PoissonReplaced, WithoutReplacement
 from dpbench.problems import Problem, losses
@@ -71,7 +59,6 @@ class Audit(NamedTuple):
     delta: float
     runs: int
     verdicts: dict[str, AuditVerdict]
-    units: dict[str, str]
     defect: str = ""
     moved: Mapping[str, float] = MappingProxyType({})
     least: int = 0
@@ -105,28 +92,21 @@ def audit(
     thorough: bool = False,
     clean: bool = False,
 ) -> Audit:
-    """Audit the algorithm `name` at `epsilon` on `runs` runs of every case, half of them on either of two neighbours.
+    """One `Audit` of the algorithm `name`; epsilon, runs, seed, loss, thorough: as of `dpbench.audit`.
 
-    runs: None takes as many as a bound near the claim needs, or, where not `near`, to notice halved noise. case:
-    instead of the algorithm's own, canaries included. inspect: False tests only. tests: False inspects only. UserError
-    for an algorithm that claims nothing.
-
-    loss: whose constants the neighbours have, by name; "" for that of the algorithm's case. UserError where its proof
-    does not cover it.
-
-    papers: audit it under its own neighbouring relation and the accounting of its case, instead of what the estimators
-    and `auto` run: replace-one neighbours and the best accounting it has. What is inspected is so under both.
-
-    search: whether to look for a pair that moves the releases more than the algorithm's own (`search`), and to audit it
-    there. None does for every algorithm without an `audit_case` of its own, and for all where `near`.
-
-    thorough: whether to inspect it at all sizes of the grid instead of a third of them. clean: whether to run it in a
-    process of its own on either of two data sets as well, and to compare what is left of these.
+    Args:
+        case: instead of the algorithm's own, canaries included.
+        inspect, tests: False leaves out the one or the other of these.
+        near: whether `runs` of None are enough for a bound near the claim, or only to notice halved noise.
+        search: whether to look for a pair that moves the releases more than the algorithm's own (`search`). None does
+            for every algorithm without an `audit_case` of its own, and for all where `near`.
+        papers: under its own neighbouring relation and the accounting of its case, instead of what the estimators and
+            `auto` run: replace-one neighbours and the best accounting it has. Inspected it is under both.
+        clean: whether to run it in a process of its own on either of two data sets as well (`clean`).
 
     Where every bound is tight, an audit of a sound algorithm fails with a probability of at most LEVEL; that of m
     audits, at most m times that. In fact it is far less: both error rates have to be underestimated, each beyond its
     limit at LEVEL/2, or one by more; for one tight Gaussian release that is 1.4e-4 at 0.01, hence 1 % for 80 audits.
-    A seed decides all: the same audit gives the same answer.
     """
     algorithm, fixed = algorithms.resolve(name)
     if not algorithm.private:
@@ -140,14 +120,14 @@ def audit(
     farthest: set[str] = set()
     if search is None:
         search = case is None and (near or algorithm.audit_case is SEARCHED)
-    done = Audit(name, epsilon, 0.0, 0, {}, {}, moved=shares)
+    done = Audit(name, epsilon, 0.0, 0, {}, moved=shares)
     with one_thread():
         try:
             setups, further, papers_own = setups_of(algorithm, fixed, epsilon, case, papers, loss)
             done = done._replace(delta=setups[0].budget.delta)
             setups = [with_best_coins(setup.sharpest(seed).placed(seed), seed) for setup in setups]
             for setup in [*setups, *further, *papers_own] if inspect else []:
-                for label, share in within(setup.inspect(seed)).items():
+                for label, share in worlds.within(setup.inspect(seed)).items():
                     if setup not in papers_own:
                         shares[label] = max(shares.get(label, 0.0), share)
             if search:
@@ -160,9 +140,9 @@ def audit(
             if clean and (fault := told_apart(name, epsilon, seed, loss)):
                 raise Leak(fault)
             for label, share in shares.items():
-                if share < LEAST and inspect and case is None:  # a case of one's own need not show all
+                if share < worlds.LEAST and inspect and case is None:  # a case of one's own need not show all
                     raise Leak(f"{label}: no pair moves it, so it is not audited; give a pair that does (audit_case)")
-            shares.pop(COMPUTED_ON, None)
+            shares.pop(worlds.COMPUTED_ON, None)
             for setup in setups if tests else []:
                 done = _tested(done, setup, runs, seed, LEVEL / len(setups), near)
         except Leak as leak:
@@ -170,7 +150,7 @@ def audit(
         except UserError:
             raise
         except Exception as error:
-            return done._replace(defect=f"it raises {in_words(error)}")
+            return done._replace(defect=f"it raises {worlds.in_words(error)}")
     return done
 
 
@@ -189,22 +169,22 @@ def auditable() -> list[str]:
         if isinstance(algorithm, LibrarySolver):  # see `functions.of_solver`
             continue
         if algorithm.private and not algorithm.flaw(
-            defaults, algorithm.accounting(default_terms(algorithm).accounting)
+            defaults, algorithm.accounting(worlds.default_terms(algorithm).accounting)
         ):
             distinct[algorithms.display_name(algorithm.name, defaults)] = None
     return list(distinct)
 
 
-def _tested(done: Audit, setup: Setup, runs: int | None, seed: int, level: float, near: bool) -> Audit:
+def _tested(done: Audit, setup: worlds.Setup, runs: int | None, seed: int, level: float, near: bool) -> Audit:
     """`done` with the verdicts of this case: of all its tests, or of its canary."""
     label = setup.case.label
     runs = runs or _enough(setup, label, level, near)
-    worlds = [_world(setup, problem, runs // 2, (seed, i)) for i, problem in enumerate(setup.pair[:2])]
-    compositions = list({one for world in worlds for one in world.ledger})
-    for world in worlds:
+    sides = [_world(setup, problem, runs // 2, (seed, i)) for i, problem in enumerate(setup.pair[:2])]
+    compositions = list({one for world in sides for one in world.ledger})
+    for world in sides:
         setup.sound(world.run)
     everything = joint(compositions)
-    first, second = (_scores(setup, world) for world in worlds)
+    first, second = (_scores(setup, world) for world in sides)
     wanted = [one for one in first if one in second and (not label or one == label)] or [WHOLE]
     for one in sorted(wanted, key=lambda each: (each not in WHOLES, each)):
         told = _claim(setup, everything, one)
@@ -214,13 +194,13 @@ def _tested(done: Audit, setup: Setup, runs: int | None, seed: int, level: float
         verdict = decide(*scored, told, level / len(wanted))
         name = label or one
         if name not in done.verdicts or done.verdicts[name].passed:
-            done.verdicts[name], done.units[name] = verdict, told.unit
+            done.verdicts[name] = verdict
         if not label and one in WHOLES and (needed := least_runs(told, level / len(wanted))) > runs:
             done = done._replace(least=needed)
     return done._replace(runs=max(done.runs, runs))
 
 
-def _claim(setup: Setup, everything: Composition, label: str) -> AuditClaim:
+def _claim(setup: worlds.Setup, everything: Composition, label: str) -> AuditClaim:
     mine = tuple(entry for entry in everything if label in (*WHOLES, entry.label))
     return claim(mine, setup.relation, setup.budget.delta)
 
@@ -234,21 +214,21 @@ class _World(NamedTuple):
     replays: list[Recorder] | None
 
 
-def _world(setup: Setup, problem: Problem, k: int, seed: Any) -> _World:
+def _world(setup: worlds.Setup, problem: Problem, k: int, seed: Any) -> _World:
     run = setup.recorder(k, seed, row=setup.pair.row)
     came = setup.run(problem, run)
-    if hides(run):
+    if worlds.hides(run):
         return _World(run, came.ledger, came.W, None)
     # Samples are replayed on the run's own world too, with the row that differs in each.
-    known: dict[int, Recorder] = {} if sampled(run) else {id(problem): run}
-    for other in setup.pair[:3] if sampled(run) else setup.pair[:2]:
+    known: dict[int, Recorder] = {} if worlds.sampled(run) else {id(problem): run}
+    for other in setup.pair[:3] if worlds.sampled(run) else setup.pair[:2]:
         if id(other) not in known:
             known[id(other)] = setup.replay(other, run, came)
     first, second, neither = (id(other) for other in setup.pair[:3])
     return _World(run, came.ledger, came.W, [known[first], known[second], known.get(neither, known[second])])
 
 
-def _scores(setup: Setup, world: _World) -> dict[str, np.ndarray]:
+def _scores(setup: worlds.Setup, world: _World) -> dict[str, np.ndarray]:
     """By test; of what is hidden, vectors that a score has to be learnt for."""
     run, _, W, replays = world
     if replays is None:
@@ -268,7 +248,7 @@ def _shown(run: Recorder, W: np.ndarray) -> np.ndarray:
     return table[:, np.sort(np.unique(table, axis=1, return_index=True)[1])]
 
 
-def _enough(setup: Setup, label: str, level: float, near: bool) -> int:
+def _enough(setup: worlds.Setup, label: str, level: float, near: bool) -> int:
     """Runs after which the bound of a release on its worst pair is within SHORT of the claim, by normal approximation.
 
     Or, where not `near`, after which halved noise is seen with a probability of POWER, by the test for which the fewest
@@ -283,7 +263,7 @@ def _enough(setup: Setup, label: str, level: float, near: bool) -> int:
         return PURE_RUNS
     shares = dict.fromkeys(found, HIDDEN)
     if world.replays:
-        shares = {WHOLE: moved_in_all(run, world.replays)} | shares_moved(run, world.replays)
+        shares = {WHOLE: worlds.moved_in_all(run, world.replays)} | worlds.shares_moved(run, world.replays)
     tests = [label] if label else list(found)
     if WHOLE in tests and len(tests) > 1 and any(isinstance(entry.release, WithoutReplacement) for entry in everything):
         tests.remove(WHOLE)  # composed, these have no tight bound: count on the releases of one label

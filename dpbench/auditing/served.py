@@ -11,11 +11,10 @@ import numpy as np
 
 from dpbench import algorithms
 from dpbench.algorithms import rules
-from dpbench.algorithms.base import Algorithm, make_settings
+from dpbench.algorithms.base import make_settings
 from dpbench.auditing.cases import COLUMNS, ITERATIONS, ROWS
 from dpbench.auditing.runs import Audit
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, losses
 from dpbench.run.bind import bind, budget_of
 from dpbench.run.execute import one_thread
@@ -36,7 +35,7 @@ def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") ->
     why, delta, ended = "", 0.0, 0
 
     def done(delta: float, ended: int, defect: str) -> Audit:
-        return Audit(name, epsilon, delta, ended, {}, {}, defect, served=lines, code=process.isolation())
+        return Audit(name, epsilon, delta, ended, {}, defect, served=lines, code=process.isolation())
 
     for n, d, T in SIZES:
         size = f"n = {n}, d = {d}" + (f", T = {T}" if "T" in method.Settings.__struct_fields__ else "")
@@ -56,25 +55,19 @@ def _served(
 ) -> tuple[float, str]:
     """(δ, the result of one run in words); PrivacyError where it does not keep its ε, or its word."""
     accounting = rules.accounting(method)
-    budget = budget_of(method, problem.n, epsilon, None, _relation(method), accounting)
+    budget = budget_of(method, problem.n, epsilon, None, method.under(rules.RELATION), accounting)
     given = make_settings(method, settings)
     bound = bind(method, problem, [given], [budget], np.zeros((1, problem.d)), [f"audit/{seed}"])
     with one_thread():
         run = bound.run()
     if error := bound.guarantee(run).error:
         raise PrivacyError(error)
-    asked, served = run.evidence
-    if differs := process.repeat(method.code, asked, served):
+    if differs := process.repeat(method.code, run.evidence):
         raise PrivacyError(f"it {differs}: a clock, a file, or randomness that is not mechanisms.coins")
-    return budget.delta, f"{len(served.transcript)} requests, ε = {bound.guarantee(run).planned:.4g}, repeated"
+    return budget.delta, f"{len(run.evidence.transcript)} requests, ε = {bound.guarantee(run).planned:.4g}, repeated"
 
 
-def _relation(method: Algorithm) -> Relation:
-    """Replace-one, as of the board, where the method is for it."""
-    return method.under(rules.RELATION)
-
-
-def _drawn(method: Algorithm, loss: str, n: int, d: int, seed: int) -> Problem:
+def _drawn(method: ServedMethod, loss: str, n: int, d: int, seed: int) -> Problem:
     kind = losses.get(loss or method.needs.covered[0])
     rng = np.random.default_rng((seed, n, d))
     norm, bound = method.needs.row_bound(kind) or ("l2", 1.0)

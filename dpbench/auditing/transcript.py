@@ -78,15 +78,13 @@ class _Known(ISeedSequence):
 class Tape(Releases):
     """The seam of k replicates, with everything published written down.
 
-    published: per replicate that advances alone, and under None what all release together. rule: draws samples instead
-    of the mechanisms' own rule, for mutants. answer: (kind, value, scale) → what is released instead, for worlds that
-    share nothing. public: of each replicate, the seed of its coins and of
+    published: per replicate that advances alone, and under None what all release together. answer: (kind, value, scale)
+    → what is released instead, for worlds that share nothing. public: of each replicate, the seed of its coins and of
     the order of a single pass; () draws these like all else. row, n: the row that differs, and how many there are.
     keyed: noise comes from the streams of replicates' keys, as in a run; else all of them share one generator, which
     thousands of replicates would take long to seed.
     """
 
-    rule: Callable[[np.random.Generator], np.ndarray] | None = None
     answer: Callable[[str, np.ndarray, Any], np.ndarray] | None = None
 
     def __init__(
@@ -130,7 +128,7 @@ class Tape(Releases):
         self._rounds: dict[Hashable, list[tuple[np.ndarray, np.ndarray]]] = {}  # values and what was released of each
 
     def sample(self, rule: Any, least: Any) -> Any:
-        self._sample = super().sample(self.rule or rule, least)
+        self._sample = super().sample(rule, least)
         self.drawn.setdefault(self.key, []).append(self._sample)
         return self._sample
 

@@ -18,20 +18,8 @@ from dpbench.auditing import noise, scores, transcript
 from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, drawn, neighbours, probes
 from dpbench.auditing.transcript import Leak, Listener, Recorder, ReplayedRun, Returned, rate
 from dpbench.errors import UserError
+from dpbench.privacy import ledger
 from dpbench.privacy.check import guarantee
-from dpbench.privacy.ledger import (
-    Allocated,
-    BoundedRange,
-    Composition,
-    DrawAfterTest,
-    Gaussian,
-    Laplace,
-    Poisson,
-    PoissonReplaced,
-    PureDP,
-    Radial,
-    Relation,
-)
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import stream
 from dpbench.problems import Problem
@@ -51,7 +39,7 @@ SAID = ("name", "title", "version", "counts_public", "unpaid", "diagnostics", "d
 class AuditTerms(NamedTuple):
     """Under which an algorithm is audited."""
 
-    relation: Relation
+    relation: ledger.Relation
     accounting: str
     delta: str | float
 
@@ -102,7 +90,7 @@ class Setup:
             algorithm.needs.check(problem, algorithm.name)
 
     @property
-    def relation(self) -> Relation:
+    def relation(self) -> ledger.Relation:
         """Of the neighbours."""
         return self.budget.relation
 
@@ -160,8 +148,7 @@ class Setup:
 
     def sound(self, run: Recorder) -> None:
         """Leak where the ledger is beyond the budget or noise is not what the ledger says."""
-        ledger = [run.ledger.of(i) for i in range(run.k)]
-        for i in {one: i for i, one in enumerate(ledger)}.values():
+        for i in {run.ledger.of(i): i for i in range(run.k)}.values():
             if error := guarantee(run.ledger, i, self.budget, self.algorithm.labels).error:
                 raise Leak(error)
         if fault := noise.fault(run):
@@ -220,9 +207,9 @@ class Setup:
         iterates = [outcome.W, *(W for _, W, *_ in listener.calls)]
         seen = list(transcript.facts(visible | {"trace": [(t, *rest) for t, _, *rest in listener.calls]}))
         hidden = list(transcript.facts({"W": iterates}))
-        ledger = [mechanisms.ledger.of(i) for i in range(k)]
+        books = [mechanisms.ledger.of(i) for i in range(k)]
         bare = transcript.without_numbers(hidden, "W")
-        return Returned(np.array(outcome.W), [*seen, *hidden], [*seen, *bare], ledger, any(outcome.refusals or ()))
+        return Returned(np.array(outcome.W), [*seen, *hidden], [*seen, *bare], books, any(outcome.refusals or ()))
 
     def replay(
         self, problem: Problem, run: Recorder, first: Returned, start: Any = None, *, held: bool = True
@@ -347,7 +334,8 @@ def sampled(run: Recorder) -> bool:
 
 def replaced_by_none(run: Recorder) -> bool:
     """Whether a release is accounted for a row that is in the sample or is not."""
-    return any(isinstance(entry.release, Poisson | Allocated | PoissonReplaced) for entry in run.ledger.of(0))
+    kinds = ledger.Poisson | ledger.Allocated | ledger.PoissonReplaced
+    return any(isinstance(entry.release, kinds) for entry in run.ledger.of(0))
 
 
 def hides(run: Recorder) -> bool:
@@ -405,7 +393,7 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
             if one.label in behind:
                 continue
             a, b, c = (replay.tape[key][i].value for replay in (first, second, neither))
-            b = c if isinstance(one.event, Poisson | Allocated) else b
+            b = c if isinstance(one.event, ledger.Poisson | ledger.Allocated) else b
             scale, label = scores.column(one.scale), one.label
             with np.errstate(all="ignore"):
                 if one.kind == "threshold":
@@ -425,26 +413,26 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
                     sums[label][0, members] += ((scores.flat(one, a - b) / scale) ** 2).sum(axis=1)
     for (key, label, _), loss in thresholds.items():
         sums[label][1, key] += loss
-    ledger = [run.ledger.of(i) for i in range(run.k)]  # one object for equal replicates
-    once = {id(one): {label: _claimed(one, label) for label in sums} for one in ledger}
-    return {label: (losses, np.array([once[id(one)][label] for one in ledger]).T) for label, losses in sums.items()}
+    books = [run.ledger.of(i) for i in range(run.k)]  # one object for equal replicates
+    once = {id(one): {label: _claimed(one, label) for label in sums} for one in books}
+    return {label: (losses, np.array([once[id(one)][label] for one in books]).T) for label, losses in sums.items()}
 
 
-def _claimed(composition: Composition, label: str) -> tuple[float, float]:
+def _claimed(composition: ledger.Composition, label: str) -> tuple[float, float]:
     """Σ 1/z² of the Gaussian and Σ ε of the ε-DP releases of a label."""
     squares = pure = 0.0
     for entry in composition:
         # The transcripts have a row in every step of an epoch that it is allocated to one of.
-        steps = entry.release.steps if isinstance(entry.release, Allocated) else 1
+        steps = entry.release.steps if isinstance(entry.release, ledger.Allocated) else 1
         match scores.base(entry.release) if entry.label == label else None:
-            case Gaussian(z):
+            case ledger.Gaussian(z):
                 squares += steps * entry.count / z**2
-            case Laplace(z):
+            case ledger.Laplace(z):
                 pure += entry.count / z
-            case Radial(z):
+            case ledger.Radial(z):
                 pure += entry.count / z
-            case PureDP(epsilon) | BoundedRange(epsilon):
+            case ledger.PureDP(epsilon) | ledger.BoundedRange(epsilon):
                 pure += entry.count * epsilon
-            case DrawAfterTest(test, exponent, _, leak):
+            case ledger.DrawAfterTest(test, exponent, _, leak):
                 pure += entry.count * (test + 2 * exponent + leak)
     return squares, pure

@@ -70,7 +70,7 @@ def audit(algorithm: str, epsilon: tuple[float, ...], **given: Any) -> int:
             weak.append(f"{' at ε = '.join(which)}: {done.runs} runs cannot reach the claim; --runs {done.least} could")
         for what, verdict in done.verdicts.items():
             moves = number(done.moved[what]) if what in done.moved else ""
-            rows.append([*which, what, str(done.runs), moves, *_verdict(done.units[what], verdict)])
+            rows.append([*which, what, str(done.runs), moves, *_verdict(verdict)])
     header = ["algorithm", "ε", "test", "runs", "moves", "", "bound", "claim", "share", "verdict"]
     print_table(header, rows, right={1, 3, 4, 6, 7, 8})
     click.echo(
@@ -91,6 +91,6 @@ def audit(algorithm: str, epsilon: tuple[float, ...], **given: Any) -> int:
     return 1
 
 
-def _verdict(unit: str, verdict: AuditVerdict) -> list[str]:
+def _verdict(verdict: AuditVerdict) -> list[str]:
     word = "pass" if verdict.passed else "FAIL"
-    return [unit, number(verdict.bound), number(verdict.claim), number(verdict.bound / verdict.claim), word]
+    return [verdict.unit, number(verdict.bound), number(verdict.claim), number(verdict.bound / verdict.claim), word]

@@ -64,7 +64,6 @@ class SumHandle(Sum):
         self.recipe = recipe
 
     def like(self, unit: float, offset: Any) -> SumHandle:
-        """See `Sum.like`."""
         return SumHandle(self.recipe, self.shape, unit, offset)
 
     @property
@@ -100,7 +99,7 @@ class Token:
 
 
 class ServedDeclaration(MeansOfSums, Declaration):
-    """The problem that a served method sees: a declaration, with recipes of its sums."""
+    """The problem that a served method sees: a declaration, with recipes for the sums of `EmpiricalRisk`."""
 
     _states = 0
 
@@ -118,36 +117,28 @@ class ServedDeclaration(MeansOfSums, Declaration):
         return SumHandle(recipe(**given | ({} if rows is None else {"rows": chosen})), shape or (1, self.d), unit)
 
     def gradient_sum(self, w: Any, rows: Any = None) -> Sum:
-        """See `EmpiricalRisk`."""
         return self._sum(wire.GradientSum, w, rows)
 
     def hessian_sum(self, w: Any, rows: Any = None, curvature: str = "hess") -> Sum:
-        """See `EmpiricalRisk`."""
         unit = 2.0 ** (-2 * ROW_BITS) * (self.loss.smoothness * 2.0**-CURVATURE_BITS)
         return self._sum(wire.HessianSum, w, rows, (1, self.d, self.d), unit, curvature=curvature)
 
     def bounded_gradient(self, W: Any, bound: float) -> Sum:
-        """See `EmpiricalRisk`."""
         return self._sum(wire.BoundedGradient, W, bound=float(bound)) / self.n
 
     def clipped_value(self, W: Any, clip: float) -> Sum:
-        """See `EmpiricalRisk`."""
         return self._sum(wire.ClippedValue, W, shape=(1,), unit=2.0**-WEIGHT_BITS, clip=float(clip)) / self.n
 
     def label_moments(self, bound: float) -> Sum:
-        """See `EmpiricalRisk`."""
         return self._sum(wire.LabelMoments, None, bound=float(bound))
 
     def second_moment(self) -> Sum:
-        """See `EmpiricalRisk`."""
         return self._sum(wire.SecondMoment, None, shape=(1, self.d, self.d)) / self.n
 
     def least_eigenvalue(self, gram: Any) -> Sum:
-        """See `EmpiricalRisk`."""
         return SumHandle(wire.LeastEigenvalue(of=gram.recipe, unit=gram.unit), (1,))
 
     def clipped_gradient(self, W: Any, clip: Any, *, even: bool = False) -> Sum:
-        """See `Problem`."""
         # Own constants of columns are computed from the rows, and nothing of the rows is public here.
         if not even:
             raise PrivacyError("columns' own constants are of the data; choose scales=bound")
@@ -155,18 +146,16 @@ class ServedDeclaration(MeansOfSums, Declaration):
 
     @property
     def even_shares(self) -> np.ndarray:
-        """See `EmpiricalRisk`."""
         return np.full(self.d, self.d**-0.5)
 
     def coordinate_state(self, W: Any) -> CoordinateHandle:
-        """See `Problem`."""
         self._states += 1
         return CoordinateHandle(self._states, wire.numbers(W), self.n)
 
     def approximate_minimiser(
         self, solve: Any, W: Any, b: Any, ridge: float, gamma: float
     ) -> tuple[Sum, np.ndarray, np.ndarray]:
-        """See `EmpiricalRisk`; that the solver reaches γ is the server's to see."""
+        """That the solver reaches γ is the server's to see."""
         recipe = wire.PerturbedMinimiser(
             solver=str(solve.__module__).rpartition(".")[2], ridge=float(ridge), tolerance=float(gamma),
             at=wire.numbers(W), term=None if isinstance(b, Token) else wire.numbers(b),
@@ -178,14 +167,13 @@ class ServedDeclaration(MeansOfSums, Declaration):
 
 
 class CoordinateHandle:
-    """A model of which single coordinates move, followed by the server."""
+    """A model of which single coordinates move, followed by the server: as `ExactState`."""
 
     def __init__(self, token: int, at: wire.SentArray, n: int) -> None:
         self._token, self._at, self._n = token, at, n
         self._moves: list[tuple[int, float]] = []
 
     def derivative(self, j: Any, threshold: Any) -> Sum:
-        """See `ExactState`."""
         # Sent once: the server keeps the model, so a repeated move would be made twice.
         moves, self._moves = self._moves, []
         recipe = wire.CoordinateDerivative(
@@ -194,7 +182,6 @@ class CoordinateHandle:
         return SumHandle(recipe, (1,), STEP) / self._n
 
     def move(self, j: Any, change: Any) -> None:
-        """See `ExactState`."""
         self._moves.append((int(j), float(np.ravel(change)[0])))
 
 
@@ -212,7 +199,6 @@ class ServedReleases(Releases):
         self, value: Any, noise: Noise, event: Event, label: str, *, sensitivity: Scalars, multiplier: Scalars,
         replaced: Scalars | None = None, count: int = 1,
     ) -> np.ndarray:  # fmt: skip
-        """See `Releases.release`."""
         # A value of the method's own has no sensitivity that the server could derive.
         if not isinstance(value, SumHandle) or count != 1:
             raise PrivacyError(f"{label}: {NOT_SERVED}")
@@ -223,14 +209,13 @@ class ServedReleases(Releases):
         return np.asarray(self.server.ask(request))
 
     def sample(self, rule: Any, least: Any) -> list[Any]:
-        """See `Releases.sample`: a token of what the server drew."""
+        """A token of what the server drew."""
         sampler = rule.__self__
         size = next(getattr(sampler, name) for name in ("rate", "m", "steps") if hasattr(sampler, name))
         request = wire.DrawRequest(sampler=type(sampler).__name__, size=float(size), label=sampler.label)
         return [Token(self.server.ask(request))]
 
     def term(self, d: int, noise: Noise, event: Event, multiplier: float, label: str, *, sensitivity: Any) -> Any:
-        """See `Releases.term`: the server's."""
         return Token(self.server.ask(wire.TermRequest(event=plain(event(multiplier)), label=label)) or 0)
 
     def noisy(self, value: Any, scale: Any, noise: Noise) -> NoReturn:
@@ -247,13 +232,12 @@ class ServedReleases(Releases):
 
 
 class CorrelatedHandle:
-    """Correlated noise of the server's."""
+    """Correlated noise of the server's: as `Correlated`."""
 
     def __init__(self, server: MechanismClient, **rounds: Any) -> None:
         self._server, self._token = server, server.ask(wire.CorrelateRequest(**rounds))
 
     def release(self, value: SumHandle) -> np.ndarray:
-        """See `Correlated.release`."""
         return np.asarray(self._server.ask(wire.RoundRequest(token=self._token, value=value.request)))
 
 
@@ -263,7 +247,6 @@ class ServedPass(SinglePass):
     _releases: ServedReleases
 
     def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> np.ndarray:
-        """See `SinglePass.gaussian`."""
         self._admit()
         if self._count(noise_multiplier):
             steps = min(self._order.shape[1], wire.MOST_ROUNDS)
@@ -291,7 +274,6 @@ class ServedMechanisms(Mechanisms):
     def correlated(
         self, steps: int, *, separation: int, bands: int, sensitivity: float, rho: Scalars, label: str
     ) -> Any:
-        """See `Mechanisms.correlated`."""
         assert isinstance(self.releases, ServedReleases)
         return CorrelatedHandle(
             self.releases.server, steps=steps, separation=separation, bands=bands, sensitivity=float(sensitivity),

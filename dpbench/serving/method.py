@@ -17,6 +17,7 @@ from dpbench.algorithms import registry, rules
 from dpbench.algorithms.base import Algorithm, BaseSettings, Needs, RunResult
 from dpbench.errors import UserError
 from dpbench.privacy import accounting
+from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact.release import ExactMechanisms
 from dpbench.privacy.ledger import release_of
 from dpbench.problems import Declaration
@@ -77,18 +78,13 @@ class ServedMethod(Algorithm):
         """See `Algorithm.public_settings`; on the first loss that it covers."""
         problem = Declaration(n, d, loss=self.needs.covered[0], row_bound=1.0)
         delta = 0.0 if rules.delta(self) == 0 else 1 / n**2
-        budget = {
-            "epsilon": epsilon,
-            "delta": delta,
-            "relation": str(self.relation),
-            "accounting": rules.accounting(self),
-        }
+        budget = Budget(epsilon, delta, self.relation, rules.accounting(self))
         made = self._prepared(self._run_method(problem, budget, None)).settings
         return {name: value for name, value in made.items() if name not in self.fixed}
 
     def plan(self, problem: Declaration, mechanisms: Any, settings: Any) -> None:
         """See `Algorithm.plan`; what it says, which its run then keeps to."""
-        given = self._run_method(problem, _budget(mechanisms.budget), msgspec.to_builtins(settings))
+        given = self._run_method(problem, mechanisms.budget, msgspec.to_builtins(settings))
         for one in self._prepared(given).plan.entries:
             mechanisms.plan(one.label, release_of(one.release), one.count)
 
@@ -100,22 +96,21 @@ class ServedMethod(Algorithm):
         # A batch holds settings as arrays over replicates; the served process runs one replicate.
         asked = {name: np.ravel(value)[0] if name in self.per_replicate else value
                  for name, value in msgspec.structs.asdict(settings).items()}  # fmt: skip
-        given = self._run_method(problem, _budget(mechanisms.budget), asked)
+        given = self._run_method(problem, mechanisms.budget, asked)
         given = msgspec.structs.replace(given, key=mechanisms.releases.run_keys[0], start=wire.numbers(W))
         made = process.serve(self.code, given, exact_rows(problem), mechanisms)
-        return RunResult(made.W, evidence=(given, made))
+        return RunResult(made.W, evidence=made)
 
     def _prepared(self, given: wire.RunMethod) -> wire.PreparedRun:
         return _prepared(self.code, msgspec.msgpack.encode(given))
 
-    def _run_method(
-        self, problem: Declaration, budget: dict[str, Any], settings: dict[str, Any] | None
-    ) -> wire.RunMethod:
+    def _run_method(self, problem: Declaration, budget: Budget, settings: dict[str, Any] | None) -> wire.RunMethod:
         declared = {"loss": problem.loss.name, "l1": problem.l1, "l2": problem.l2, "w2": problem.w2,
                     "row_bound": _bound(problem), "row_bound_norm": problem.row_bound_norm}  # fmt: skip
         return wire.RunMethod(
-            reference=self.code.called, n=problem.n, d=problem.d, declared=declared, settings=settings, **budget
-        )
+            reference=self.code.called, n=problem.n, d=problem.d, declared=declared, settings=settings,
+            epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation.value, accounting=budget.accounting,
+        )  # fmt: skip
 
 
 @functools.lru_cache(maxsize=256)
@@ -138,11 +133,6 @@ def exact_rows(problem: Any) -> ExactProblem:
 
 def _bound(problem: Declaration) -> float:
     return problem.row_bound if np.isfinite(problem.row_bound) else 1.0
-
-
-def _budget(budget: Any) -> dict[str, Any]:
-    return {"epsilon": budget.epsilon, "delta": budget.delta, "relation": budget.relation.value,
-            "accounting": budget.accounting}  # fmt: skip
 
 
 def _default(told: Any) -> Any:

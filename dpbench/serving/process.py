@@ -39,10 +39,16 @@ class MethodCode(NamedTuple):
 
 
 class ServedRun(NamedTuple):
-    """Iterates (1, d), and all that passed between method and server."""
+    """What a run was started with, its iterates (1, d), and all that passed between method and server."""
 
+    given: wire.RunMethod
     W: np.ndarray
     transcript: Transcript
+
+    @property
+    def encoded(self) -> bytes:
+        """As MessagePack: the start, the frames as they were sent, the iterates."""
+        return msgspec.msgpack.encode([self.given, self.transcript, wire.numbers(self.W)])
 
 
 def isolation() -> str:
@@ -79,12 +85,10 @@ def serve(
         code, limits, min(wire.LARGEST, hessians if problem.d <= 2048 else wire.FRAME + 64 * problem.d)
     ) as channel:
         channel.send(given)
-        return ServedRun(server.serve(channel), server.transcript)
+        return ServedRun(given, server.serve(channel), server.transcript)
 
 
-def repeat(
-    code: MethodCode, given: wire.RunMethod, run: ServedRun, limits: sandbox.Limits = LIMITS, *, exactly: bool = True
-) -> str:
+def repeat(code: MethodCode, run: ServedRun, limits: sandbox.Limits = LIMITS, *, exactly: bool = True) -> str:
     """Run it again with no rows at hand, on the replies that it had; "" where it does the same, else what differs.
 
     It judges honesty, not privacy: what returns something else had it from a clock, a file or randomness of its own.
@@ -98,7 +102,7 @@ def repeat(
 
     try:
         with _process(code, limits) as channel:
-            channel.send(given)
+            channel.send(run.given)
             for asked, reply in run.transcript:
                 if not same(channel.read(), asked):
                     return "asks for something else when it is run again on the same replies"

@@ -52,18 +52,6 @@ COPYING = Limits(seconds=60, wall=120)  # of an earlier submission that is held 
 EXPERIMENT, SUBMITTED = "leaderboard", "submit-"  # the board; what stands before a method's name in `experiment`
 
 
-class Evidence(NamedTuple):
-    """What a served run was started with, and all that passed between method and server."""
-
-    given: wire.RunMethod
-    run: ServedRun
-
-    @property
-    def encoded(self) -> bytes:
-        """As MessagePack: the start, the frames as they were sent, the iterates."""
-        return msgspec.msgpack.encode([self.given, self.run.transcript, wire.numbers(self.run.W)])
-
-
 class CellRuns(NamedTuple):
     """The runs of one (problem, ε) on its private copy; null: the excess loss of w = 0 there. error: what is wrong."""
 
@@ -71,7 +59,7 @@ class CellRuns(NamedTuple):
     epsilon: float
     rows: list[Row]
     null: float
-    evidence: Evidence | None = None
+    evidence: ServedRun | None = None
     error: str = ""
 
     @property
@@ -233,7 +221,7 @@ def _run_problem(name: str, jobs: list[Job], secret: bytes) -> list[CellRuns]:
             method = algorithms.get(job.algorithm)
             if isinstance(method, ServedMethod) and not cell.rows:
                 cells[job.epsilon] = cell = cell._replace(evidence=evidence)
-                if evidence and (differs := repeat(method.code, *evidence)):
+                if evidence and (differs := repeat(method.code, evidence)):
                     raise PrivacyError(f"it {differs}")
             cell.rows.append(row)
         except Exception as error:  # a stranger's code may fail in any way
@@ -243,7 +231,7 @@ def _run_problem(name: str, jobs: list[Job], secret: bytes) -> list[CellRuns]:
     return list(cells.values())
 
 
-def _run(job: Job, copy: Problem) -> tuple[Row, Evidence | None]:
+def _run(job: Job, copy: Problem) -> tuple[Row, ServedRun | None]:
     """One run on a private copy; its row, which no key of a public run may name."""
     with one_thread():
         bound = bind_jobs([job], lambda _: copy)
@@ -253,7 +241,7 @@ def _run(job: Job, copy: Problem) -> tuple[Row, Evidence | None]:
     row.delta, row.status, row.objective = bound.budgets[0].delta, run.status[0], float(run.objective[0])
     row.excess = float(run.objective[0] - copy.optimum().value)
     fill_guarantee(row, bound, run, 0)
-    return row, Evidence(*run.evidence) if run.evidence else None
+    return row, run.evidence if isinstance(run.evidence, ServedRun) else None
 
 
 class _Recorded(MechanismClient):
@@ -271,9 +259,9 @@ class _Recorded(MechanismClient):
         return value.array if isinstance(value, wire.SentArray) else value
 
 
-def _copied(found: Evidence, manifest: SubmissionManifest, others: Path) -> str:
+def _copied(found: ServedRun, manifest: SubmissionManifest, others: Path) -> str:
     """The known method that asks for and returns the same on the replies that a run had; "" where there is none."""
-    given, transcript = found.given, found.run.transcript
+    given = found.given
     assert given.start is not None
     names = [name for name in algorithms.names(plugins=False) if name not in tracks.excluded()]
     # At the settings of this run, which a copy has under the same names, and at its own public ones. A number beyond
@@ -284,8 +272,8 @@ def _copied(found: Evidence, manifest: SubmissionManifest, others: Path) -> str:
     for name, settings in itertools.product(names, tried):
         with contextlib.suppress(Exception):  # of one that asks for something else, or cannot be served
             known = PreparedMethod(msgspec.structs.replace(given, reference=name, settings=settings))
-            W = known.run(_Recorded(transcript), given.start.array)
-            if wire.alike(wire.numbers(W), wire.numbers(found.run.W)):
+            W = known.run(_Recorded(found.transcript), given.start.array)
+            if wire.alike(wire.numbers(W), wire.numbers(found.W)):
                 return str(name)
     for file in sorted(others.glob("*/method.py")):
         told = json.loads((file.parent / "manifest.json").read_text(encoding="utf-8"))
@@ -294,7 +282,7 @@ def _copied(found: Evidence, manifest: SubmissionManifest, others: Path) -> str:
             continue
         for settings in (given.settings, None):
             again = msgspec.structs.replace(given, reference=code.called, settings=settings)
-            if not repeat(code, again, found.run, COPYING, exactly=False):
+            if not repeat(code, found._replace(given=again), COPYING, exactly=False):
                 return str(told["method"])
     return ""
 

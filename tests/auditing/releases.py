@@ -159,7 +159,7 @@ def _sampler(
     def run(m: Recorder, s: float, wrong: bool) -> None:
         sampler = make(m)
         if wrong and not isinstance(m, ReplayedRun):
-            m.releases.rule = twice
+            sampler.rule = lambda generator: twice(generator)
         value = _value(m, 2 * s - 1 if opposite else s)
         for _ in range(draws):
             present = np.array([0 in rows for rows in sampler.draw()])
@@ -297,9 +297,7 @@ def table(
                 continue
             (what,) = correct.moved if label == WHOLE else (label,)
             share, weak = correct.moved.get(what, math.nan), halved.verdicts[label]
-            rows.append(
-                AuditedRelease(f"{what} of {name}", correct.units[label], verdict, weak, None, share, correct.defect)
-            )
+            rows.append(AuditedRelease(f"{what} of {name}", verdict.unit, verdict, weak, None, share, correct.defect))
     return rows
 
 

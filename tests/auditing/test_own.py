@@ -8,8 +8,7 @@ import pytest
 
 import dpbench
 from dpbench.auditing import functions
-from dpbench.auditing.estimators import OTHERS, SIZES
-from dpbench.auditing.functions import audit_callable, of_estimator
+from dpbench.auditing.functions import OTHERS, SIZES, audit_callable, of_estimator
 from dpbench.errors import UserError
 from dpbench.problems.persons import OfPersons, Persons
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpbench import algorithms
+from dpbench.algorithms.base import make_settings
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
 from dpbench.run.bind import bind, budget_of
@@ -26,7 +27,7 @@ def served(name, limits=LIMITS, on=None):
     asked = given(code.called, on, BUDGET)
     declared = algorithms.get("dp-gd").relation
     found = process.serve(code, asked, on, ExactMechanisms(["k"], BUDGET, declared=declared), limits)
-    return found, process.repeat(code, asked, found, limits)
+    return found, process.repeat(code, found, limits)
 
 
 def in_thread(name):
@@ -126,6 +127,10 @@ def test_lists_and_tables_are_settings(tmp_path):
     settings = method.Settings()
     assert (settings.steps, settings.more) == ([1.0, 0.5], {})
     assert settings.steps is not method.Settings().steps
+    mine, served_ = algorithms.get(f"{FILE}:Listed"), method  # of which the latter leaves text to the method's process
+    assert [make_settings(one, {"steps": "[0.5, 1]"}).steps for one in (mine, served_)] == [[0.5, 1.0], "[0.5, 1]"]
+    with pytest.raises(UserError, match="setting steps: must be a list, got 'a'"):
+        make_settings(mine, {"steps": "a"})
     on = problem()
     served_, here = (
         bind(algorithms.get(f"{where}{FILE}:Listed"), on, [made], [BUDGET], np.zeros((1, on.d)), ["k"])

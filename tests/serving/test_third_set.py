@@ -344,7 +344,7 @@ def served(name, limits=LIMITS, on=None):
     relation = algorithms.get("dp-gd").relation
     mechanisms = SeededMechanisms(["k"], processes.BUDGET, declared=relation)
     found = process.serve(code, asked_for, on, mechanisms, limits)
-    return found, process.repeat(code, asked_for, found, limits)
+    return found, process.repeat(code, found, limits)
 
 
 @pytest.mark.skipif(platform.machine() not in sandbox.CALLS, reason="system calls are filtered on two machines")

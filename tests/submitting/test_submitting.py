@@ -16,7 +16,7 @@ from dpbench.experiments.leaderboard import EXPERIMENT, board, tables
 from dpbench.problems import build
 from dpbench.run.row import Row
 from dpbench.run.store import Store
-from dpbench.serving.process import OPEN, SERVED
+from dpbench.serving.process import OPEN, SERVED, ServedRun
 from dpbench.study.context import Context
 from dpbench.submitting import checking, copies, making
 from tests.submitting.conftest import PROBLEM, STRANGERS
@@ -121,8 +121,8 @@ def test_a_renamed_copy_of_a_submission_is_found_by_its_transcript(tmp_path, mon
 
 
 def test_a_check_says_what_is_copied(made, check, monkeypatch):
-    ran = checking.Evidence(None, None)
-    monkeypatch.setattr(checking.Evidence, "encoded", b"")
+    ran = ServedRun(None, None, ())
+    monkeypatch.setattr(ServedRun, "encoded", b"")
     monkeypatch.setattr(checking, "_run_problem", lambda name, *_: [checking.CellRuns(name, 1.0, [ROW], 1.0, ran)])
     monkeypatch.setattr(checking, "_copied", lambda *_: "dp-gd")
     assert check(made).problems == ["it asks for and returns what dp-gd does: a copy under another name"]

@@ -122,7 +122,7 @@ def evidence(**settings):
         reference="method.py:Mine", n=40, d=3, declared={"loss": "logistic", "row_bound": 1.0}, epsilon=1.0, delta=1e-5,
         relation="replace-one", accounting="tight", settings=settings, start=start,
     )  # fmt: skip
-    return checking.Evidence(given, ServedRun(start.array, ()))
+    return ServedRun(given, start.array, ())
 
 
 @pytest.mark.parametrize("size", ["99999999", "1e300", "inf", "nan", 10**9, float("nan")])
