@@ -467,8 +467,8 @@ def make_settings(algorithm: Algorithm | type[Algorithm], values: Mapping[str, A
             raise UserError(f"{algorithm.name}: unknown setting {key!r}; {tail}")
     try:
         # msgspec reads a string as JSON would: `.1` and `1.` are no numbers there.
-        kinds = {field.name: field.type for field in msgspec.structs.fields(algorithm.Settings)}
-        read = {name: _as_json(value, kinds[name]) for name, value in values.items()}
+        declared = {field.name: field.type for field in msgspec.structs.fields(algorithm.Settings)}
+        read = {name: _as_json(value, declared[name]) for name, value in values.items()}
         return msgspec.convert(read, algorithm.Settings, strict=False)
     except msgspec.ValidationError as error:
         # msgspec says what it expected and at which path: the path is the setting's name.
