@@ -1177,6 +1177,12 @@ SERVING += [
            "a loss knows all points at which it is checked"),
     Mutant("archive/content.py", "if not (self.author or self.library):", "if False:",
            "submitting/test_archives.py::test_an_author_is_words", "a submission has no author"),
+    Mutant(BOX, '"--dev", "/dev", "--size", str(WRITTEN), "--tmpfs"', '"--dev", "/dev", "--tmpfs"',
+           IN_BOX + "bubblewrap_shares_nothing_and_shows_no_folder_to_write", "a method fills /tmp"),
+    *(Mutant(BOX, limit, "", IN_BOX + "every_limit_is_set_and_a_user_s_own_stays", what) for limit, what in (
+        ('"CPU": seconds, ', "a method computes for ever"), ('"AS": MEMORY, ', "a method takes all memory"),
+        ('"FSIZE": WRITTEN, ', "a method writes a file of any size"),
+        (', "NOFILE": FILES', "a method opens any number of files"))),
     Mutant(BOX, "\"--unshare-all\", ", "", IN_BOX + "bubblewrap_shares_nothing_and_shows_no_folder_to_write",
            "a method has a network and other processes"),
     Mutant(BOX, "\"--clearenv\", ", "", IN_BOX + "bubblewrap_shares_nothing_and_shows_no_folder_to_write",

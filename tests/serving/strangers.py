@@ -267,6 +267,16 @@ class Sleeping(Honest):
         return 0.0
 
 
+class Burning(Honest):
+    """Computes for ever."""
+
+    name = "burns"
+
+    def taken(self, problem, W, mechanisms):
+        while True:
+            pass
+
+
 class Flooding(Honest):
     """Writes to every descriptor that it has."""
 

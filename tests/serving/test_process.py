@@ -95,9 +95,10 @@ def test_a_method_makes_no_process_so_the_limits_on_one_are_limits_on_all():
 
 
 @pytest.mark.thorough
-def test_a_run_that_hangs_is_ended():
+@pytest.mark.parametrize(("name", "limits"), [("Sleeping", (20, 4)), ("Burning", (4, 300))])
+def test_a_run_that_hangs_or_computes_for_ever_is_ended(name, limits):
     with pytest.raises(PrivacyError, match="ended before"):
-        served("Sleeping", sandbox.Limits(seconds=20, wall=4))
+        served(name, sandbox.Limits(*limits))
 
 
 @pytest.mark.thorough

@@ -69,15 +69,18 @@ def test_what_hangs_is_ended_and_what_does_not_work_is_no_sandbox(instead_of_bub
         assert process.isolation() == process.OPEN
 
 
-def test_a_user_s_own_limit_stays(monkeypatch):
+def test_every_limit_is_set_and_a_user_s_own_stays(monkeypatch):
     import resource
 
     set_to = {}
-    monkeypatch.setattr(resource, "getrlimit", lambda kind: (5, 5) if kind == resource.RLIMIT_CPU else (7, -1))
     monkeypatch.setattr(resource, "setrlimit", lambda kind, limits: set_to.update({kind: limits}))
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (7, resource.RLIM_INFINITY))
+    sandbox._limit(600)
+    ours = {"CPU": 600, "AS": sandbox.MEMORY, "FSIZE": sandbox.WRITTEN, "CORE": 0, "NOFILE": sandbox.FILES}
+    assert set_to == {getattr(resource, f"RLIMIT_{name}"): (most, most) for name, most in ours.items()}
+    monkeypatch.setattr(resource, "getrlimit", lambda kind: (5, 5))
     sandbox._limit(600)
     assert set_to[resource.RLIMIT_CPU] == (5, 5)
-    assert set_to[resource.RLIMIT_AS] == (sandbox.MEMORY, sandbox.MEMORY)
 
 
 def test_bubblewrap_shares_nothing_and_shows_no_folder_to_write(tmp_path, monkeypatch):
@@ -86,5 +89,9 @@ def test_bubblewrap_shares_nothing_and_shows_no_folder_to_write(tmp_path, monkey
     assert {"--unshare-all", "--die-with-parent", "--new-session", "--clearenv"} <= set(words)
     assert words[words.index("--cap-drop") + 1] == "ALL"
     assert not {"--bind", "--bind-try", "--dev-bind", "--share-net", "--dev-bind-try"} & set(words)
+    # All that can be written is memory: it has a size, and the code no other folder.
+    assert [words[i - 2 : i + 2] for i, word in enumerate(words) if word == "--tmpfs"] == [
+        ["--size", str(sandbox.WRITTEN), "--tmpfs", where] for where in ("/tmp", "/dev/shm")
+    ]
     shown = [words[i + 1] for i, word in enumerate(words) if word.startswith("--ro-bind")]
     assert not {"/", "/etc", "/root", "/home", "/var", "/run", str(tmp_path)} & set(shown)
