@@ -203,7 +203,7 @@ SUBMITTING = [
            " when it is run again]", "no run is repeated"),
     Mutant(CHECKING, "if row.status not in RESULTS:", "if False:",
            RECEIVER + "trusted_code_that_says_more_than_its_budget_is_wrong", "a run beyond its ε counts"),
-    Mutant(CHECKING, "if wire.alike(wire.numbers(W), wire.numbers(found.run.W)):", "if False:",
+    Mutant(CHECKING, "if wire.alike(wire.numbers(W), wire.numbers(found.W)):", "if False:",
            RECEIVER + "a_renamed_copy_of_a_built_in_method_is_found_by_its_transcript", "copies of our methods get in"),
     Mutant("serving/wire.py", 'name == "label" or alike', "alike",
            RECEIVER + "a_renamed_copy_of_a_submission_is_found_by_its_transcript", "a copy renames its labels"),
