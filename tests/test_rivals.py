@@ -87,13 +87,24 @@ def stand_in(monkeypatch, mechanism, **models):
     for name, fit in models.items():
         setattr(library.models, name, model(fit))
     monkeypatch.setitem(sys.modules, "diffprivlib", library)
-    for name in ("diffprivlib-logistic", "diffprivlib-linear"):
+    for name in ("diffprivlib-logistic", "diffprivlib-ridge", "diffprivlib-linear"):
         monkeypatch.setitem(type(algorithms.get(reference(name))).solve.__globals__, "version", lambda name: "0.0")
 
 
-@pytest.mark.parametrize(("more", "status"), [(1.0, "done"), (0.5, "defect")])
-def test_objective_perturbation_is_accounted_from_what_was_drawn(monkeypatch, more, status):
-    """s and the ridge as drawn: 2/s + ln(1 + ¼/Λ); with half the noise, more than ε, so a failed run."""
+@pytest.mark.parametrize(
+    ("name", "more", "status"),
+    [
+        ("diffprivlib-logistic", 1.0, "done"),
+        ("diffprivlib-logistic", 0.5, "defect"),
+        ("diffprivlib-ridge", 1.0, "done"),
+    ],
+)
+def test_objective_perturbation_is_accounted_from_what_was_drawn(monkeypatch, name, more, status):
+    """s and the ridge as drawn: 2/s + ln(1 + ¼/Λ); with half the noise, more than ε, so a failed run.
+
+    At ε = 2, n = 569 and d = 31 noise of the scale 1 asks for a ridge of 31·32/(8·569·0.03): more than n·l2 = 5.69.
+    """
+    ridge = 31 * 32 / (8 * 569 * 0.03) if name == "diffprivlib-ridge" else 569 * 1e-2
 
     class Vector:
         def __init__(self, alpha, epsilon, rng):
@@ -105,15 +116,15 @@ def test_objective_perturbation_is_accounted_from_what_was_drawn(monkeypatch, mo
             return lambda w: value(w) + delta
 
     def fit(given, X, y):
-        assert (given["C"], given["data_norm"], given["fit_intercept"]) == (1 / (569 * 1e-2), 1.0, False)
+        assert (1 / given["C"], given["data_norm"], given["fit_intercept"]) == (pytest.approx(ridge), 1.0, False)
         Vector(1 / given["C"], given["epsilon"], given["random_state"]).randomise(lambda w: 0.0)
         return np.zeros((1, X.shape[1]))
 
     stand_in(monkeypatch, Vector, LogisticRegression=fit)
-    found = row("diffprivlib-logistic", "breast-cancer-ridge")
+    found = row(name, "breast-cancer-ridge")
     assert found.status == status
-    left = 2.0 - 2 * math.log1p(0.25 / 5.69)
-    assert found.epsilon_planned == pytest.approx(left / more + math.log1p(0.25 / (5.69 + 0.5)), rel=1e-6)
+    left = 2.0 - 2 * math.log1p(0.25 / ridge)
+    assert found.epsilon_planned == pytest.approx(left / more + math.log1p(0.25 / (ridge + 0.5)), rel=1e-6)
     assert "states ε = 2; scale" in found.notes
 
 

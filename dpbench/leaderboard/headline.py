@@ -33,7 +33,6 @@ class Kept(NamedTuple):
     median: float
     low: float
     high: float
-    mean: float
     better: int
     sign: float
 
@@ -91,13 +90,13 @@ def kept(group: str, shares: pd.Series) -> Kept:
     from scipy.stats import binomtest
 
     if not len(shares):
-        return Kept(group, 0, np.nan, np.nan, np.nan, np.nan, 0, np.nan)
+        return Kept(group, 0, np.nan, np.nan, np.nan, 0, np.nan)
     low, median, high = np.quantile(shares, [0.25, 0.5, 0.75])
     better, undecided = int((shares > 0).sum()), int((shares == 0).sum())
     # The sign test leaves out ties: they speak for neither side.
     decided = len(shares) - undecided
     sign = binomtest(better, decided, alternative="greater").pvalue if decided else 1.0
-    return Kept(group, len(shares), float(median), float(low), float(high), float(shares.mean()), better, float(sign))
+    return Kept(group, len(shares), float(median), float(low), float(high), better, float(sign))
 
 
 def against(

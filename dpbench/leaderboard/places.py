@@ -153,7 +153,7 @@ def by_family(table: pd.DataFrame, families: Mapping[str, str]) -> pd.DataFrame:
 class Placement(NamedTuple):
     """A line of a table of places. place: 0 for none; low, high: simultaneous bounds on the score.
 
-    apart: whether it is distinguishable from the first at LEVEL. families: on how many it has a score.
+    apart: whether it is distinguishable from the first at LEVEL.
     """
 
     algorithm: str
@@ -162,7 +162,6 @@ class Placement(NamedTuple):
     low: float
     high: float
     apart: bool
-    families: int
 
     @property
     def interval(self) -> str:
@@ -180,23 +179,10 @@ def two(value: float) -> str:
 
 
 def placements(scores: pd.DataFrame, unpaid: Collection[str] = ()) -> list[Placement]:
-    """Lines by mean score, of a (families × methods) table; methods that are not on all families come last.
+    """Lines by mean score, of a (families × methods) table without gaps.
 
     unpaid: methods that take something from the data without paying, which are listed and have no place.
     """
-    whole = [name for name in scores.columns if scores[name].notna().all()]
-    lines = _placements_of_all(scores[whole], unpaid)
-    for name in sorted(set(scores.columns) - set(whole), key=lambda name: (scores[name].mean(), name)):
-        own = scores[[name]].dropna()
-        if len(own):
-            # Alone, not with the others: its families are not theirs, so no simultaneous table holds it.
-            half = float(simultaneous(own.to_numpy())[0])
-            mean = float(own[name].mean())
-            lines.append(Placement(name, 0, mean, mean - half, mean + half, True, len(own)))
-    return lines
-
-
-def _placements_of_all(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Placement]:
     if scores.empty:
         return []
     mean = scores.mean()
@@ -213,7 +199,7 @@ def _placements_of_all(scores: pd.DataFrame, unpaid: Collection[str]) -> list[Pl
         low, high = max(-CLIP, mean[name] - half[name]), min(CLIP, mean[name] + half[name])
         shown = 0 if name in unpaid else place
         apart = bool(behind[name] > 0)
-        lines.append(Placement(name, shown, float(mean[name]), float(low), float(high), apart, len(scores)))
+        lines.append(Placement(name, shown, float(mean[name]), float(low), float(high), apart))
     return lines
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from dpbench import algorithms
 from dpbench.algorithms.base import BaseSettings, Needs, Positive
 from dpbench.algorithms.library import LibrarySolver, Solved, released
+from dpbench.algorithms.objective_perturbation import pure_ridge
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.ledger import Laplace, PureDP
 
@@ -58,7 +60,7 @@ class DiffprivlibLogistic(_Diffprivlib):
         max_iter: int = 1000
 
     def fit(self, library, X, problem, epsilon, settings, random_state):
-        C = 1 / (problem.n * problem.l2) if problem.l2 else 1.0
+        C = 1 / self.ridge(problem, epsilon)
         model = library.models.LogisticRegression(
             epsilon=epsilon, data_norm=NORM, C=C, fit_intercept=False, max_iter=settings.max_iter,
             random_state=random_state,
@@ -72,6 +74,22 @@ class DiffprivlibLogistic(_Diffprivlib):
         spent = 2 * NORM / scale + math.log1p(CURVATURE * NORM**2 / ridge)
         told = f"scale {scale:.4g} of its noise and ridge {ridge:.4g} read as drawn; minimiser to a gradient of 1e-4"
         return model.coef_, [(PureDP(spent), 1)], told
+
+    def ridge(self, problem: Any, epsilon: float) -> float:
+        """On sums of losses; C = 1 is the library's default."""
+        return float(problem.n * problem.l2) or 1.0
+
+
+class DiffprivlibRidge(DiffprivlibLogistic):
+    """diffprivlib-ridge: the same at the ridge by which `objpert-pure` runs, for noise of the scale 2/ε."""
+
+    name = "diffprivlib-ridge"
+    title = "diffprivlib LogisticRegression, our ridge"
+
+    def ridge(self, problem: Any, epsilon: float) -> float:
+        """By dpbench's rule in (n, d, ε), at least the problem's own."""
+        safety = algorithms.get("objpert-pure").Settings().safety
+        return pure_ridge(problem.n, problem.d, 2 / epsilon, problem.l2, NORM, safety)
 
 
 class DiffprivlibLinear(_Diffprivlib):

@@ -78,8 +78,7 @@ def test_nothing_and_the_default_are_entrants_of_every_cell(context):
         assert {NOTHING, AUTO} <= set(cell["algorithm"])
     assert found.scores.query("algorithm == 'nothing'")["score"].eq(0).all()
     assert not found.unpaid  # dp-cd's scales come from the bound on the rows
-    lines = places.placements(found.matrix(1.0), found.unpaid)
-    assert next(one.place for one in lines if one.algorithm == "dp-cd") > 0
+    assert next(one.place for one in found.placed(1.0) if one.algorithm == "dp-cd") > 0
     assert "¶" not in found.label("dp-cd")
 
 

@@ -11,7 +11,7 @@ from dpbench.leaderboard.places import AUTO, EXCESS, Scale
 def test_quartiles_and_the_sign_test_are_of_families():
     one = headline.kept("all", pd.Series([0.99, 0.98, 0.96, 0.5, -1.0]))
     assert (one.families, one.better, one.median) == (5, 4, pytest.approx(0.96))
-    assert (one.low, one.high, one.mean) == tuple(pytest.approx(value) for value in (0.5, 0.98, 0.486))
+    assert (one.low, one.high) == (pytest.approx(0.5), pytest.approx(0.98))
     assert one.sign == pytest.approx(6 / 32)  # four or five heads of five
     assert headline.kept("none", pd.Series(dtype=float)).families == 0
     ties = headline.kept("ties", pd.Series([0.0, 0.0]))

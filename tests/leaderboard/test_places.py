@@ -150,12 +150,6 @@ def test_what_takes_from_the_data_unpaid_is_listed_and_has_no_place():
     assert [(one.algorithm, one.place) for one in lines] == [("a", 0), ("b", 1), (NOTHING, 2)]
 
 
-def test_who_is_not_on_all_families_comes_last_without_a_place():
-    scored = table([], a={p: [0.1] for p in PROBLEMS}, b={"c": [0.001]})
-    lines = places.placements(places.by_family(scored, FAMILIES))
-    assert [(one.algorithm, one.place, one.families) for one in lines] == [("a", 1, 4), (NOTHING, 2, 4), ("b", 0, 1)]
-
-
 def test_the_default_is_the_chosen_method_of_each_problem_and_missing_where_it_is():
     scored = table([("c", 1.0, "b")], a={"a": [0.1], "c": [0.5]}, b={"b": [0.01]})
     found = places.with_auto(scored, {"a": "a", "b": "b", "c": "b"})

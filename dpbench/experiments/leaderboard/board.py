@@ -57,16 +57,6 @@ class Board:
         on = {name: [*timed.values()] for name, timed in self.timed.items()} | {places.AUTO: own}
         return {name: float(np.median(seconds)) for name, seconds in on.items() if seconds}
 
-    def matrix(self, epsilon: float, kind: str = "") -> pd.DataFrame:
-        """(families × methods) of scores at one ε on the problems of a kind; of all, 0 where a method is not admitted.
-
-        There w = 0 stands in for it, which is what is left to whoever has that method alone.
-        """
-        table = select(self.scores, epsilon=epsilon)
-        if kind:
-            return places.by_family(table[table["problem"].map(tracks.kind) == kind], tracks.families())
-        return places.by_family(table, tracks.families()).fillna(0.0)
-
     def kept(self, epsilon: float, name: str = places.AUTO, loss: str = "") -> pd.Series:
         """Family → the share of the gain that a method keeps, on problems of a loss; empty where it is not on all."""
         table = select(self.scores, epsilon=epsilon)
@@ -74,18 +64,17 @@ class Board:
         scores = places.by_family(table, tracks.families()).get(name, pd.Series(dtype=float))
         return pd.Series(self.scale.kept(scores if scores.notna().all() else scores.iloc[:0]))
 
-    def placed(self, epsilon: float, kind: str = "") -> dict[str, places.Placement]:
-        """Method → its line in the table of places at one ε, on the problems of a kind, in the order of the places."""
-        return {one.algorithm: one for one in places.placements(self.matrix(epsilon, kind), self.unpaid)}
+    def placed(self, epsilon: float) -> list[places.Placement]:
+        """The lines of the table of places at one ε; w = 0 stands in where a method is not admitted.
+
+        That is what is left to whoever has that method alone.
+        """
+        table = places.by_family(select(self.scores, epsilon=epsilon), tracks.families())
+        return places.placements(table.fillna(0.0), self.unpaid)
 
     @property
     def epsilons(self) -> list[float]:
         return sorted(set(self.scores["epsilon"]))
-
-    def kinds(self) -> list[str]:
-        """Those that have scores, in their order."""
-        present = {tracks.kind(problem) for problem in set(self.scores["problem"])}
-        return [kind for kind in tracks.KINDS if kind in present]
 
 
 ROWS = {places.HELD: "held_out", places.EXCESS: "places"}  # a loss → the table whose rows are scored by it
@@ -98,7 +87,11 @@ def board(context: Context, column: str = places.EXCESS) -> Board:
     placed = [one for one in submissions(context.store) if one.placed]
     theirs = [one.comparable(nulls.nulls()) for one in placed]
     # On private copies nothing is held out, so a submission may have no such loss at all.
-    both = [(one, own) for one, own in zip(placed, theirs, strict=True) if own[column].notna().any()]
+    # Of another library too slow to run everywhere, its file says by which losses it is complete.
+    both = [
+        (one, own) for one, own in zip(placed, theirs, strict=True)
+        if own[column].notna().any() and column in one.checked.get("scored", ROWS)
+    ]  # fmt: skip
     listed = [places.losses(own, column) for own in (context.rows(ROWS[column]), *(own for _, own in both))]
     losses = pd.concat([own[own["problem"].isin(scale.nulls)] for own in listed], ignore_index=True)
     planned = [cell for block in context.blocks(ROWS[column]) for cell in _cells(block) if cell[0] in scale.nulls]

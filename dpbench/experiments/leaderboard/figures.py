@@ -25,7 +25,7 @@ def heat(context: Context, epsilon: float) -> WithWords:
 
     ranked = board(context)
     table = select(ranked.scores, epsilon=epsilon).sort_values(["algorithm", "problem"])
-    placed = ranked.placed(epsilon).values() if len(table) else ()
+    placed = ranked.placed(epsilon) if len(table) else ()
     order = [one.algorithm for one in placed if one.place and one.score < 0][:SHOWN]
     problems = sorted(set(table["problem"]), key=lambda p: (tracks.KINDS.index(tracks.kind(p)), tracks.size(p)[0], p))
     parts = [part for part in ([p for p in problems if is_drawn(p) == drawn] for drawn in (False, True)) if part]

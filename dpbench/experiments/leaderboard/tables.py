@@ -110,32 +110,25 @@ def held_out(context: Context) -> WithWords:
 
 @PAPER.artefact("places")
 def placed(context: Context) -> WithWords:
-    """A row per method in the order of its mean over all ε: place and score at each ε, scores by kind, cost."""
+    """A row per method in the order of its mean over all ε: place and score at each ε, cost."""
     ranked = board(context)
-    means = {kind: _means(ranked, kind) for kind in ("", *ranked.kinds())}
-    lined = {e: ranked.placed(e) for e in ranked.epsilons}
-    seconds, lines, data = ranked.seconds, [], []
-    for name in map(str, means[""].sort_values(kind="stable").index):
-        at = {e: lined[e][name] for e in lined if name in lined[e]}
-        data += [{"epsilon": e, **one._asdict()} for e, one in at.items()]
-        standings = [f"{at[e].place or '–'}: {at[e].interval}" if e in at else "–" for e in lined]
-        kinds = [two(means[kind][name]) if name in means[kind] else "–" for kind in ranked.kinds()]
-        lines.append([ranked.label(name), *standings, *kinds, f"{seconds[name]:.2g}" if name in seconds else "–"])
-    columns = ["method", *(f"ε = {e:g}: place, score" for e in lined), *ranked.kinds(), "seconds"]
+    lined = [(e, one) for e in ranked.epsilons for one in ranked.placed(e)]
+    data = [{"epsilon": e, **one._asdict(), "told": f"{one.place or '–'}: {one.interval}"} for e, one in lined]
+    table, seconds = pd.DataFrame(data), ranked.seconds
+    order = table.groupby("algorithm")["score"].mean().sort_values(kind="stable").index if data else ()
+    made = Table.crossed(
+        table, [{"algorithm": name} for name in order], {"method": lambda key: ranked.label(key["algorithm"])},
+        {f"ε = {e:g}": {"epsilon": e} for e in ranked.epsilons if data}, lambda one: one["told"],
+        trail={"seconds": lambda key: f"{seconds[key['algorithm']]:.2g}" if key["algorithm"] in seconds else "–"},
+        data=table.drop(columns="told", errors="ignore"),
+    )  # fmt: skip
+    made.gaps = [] if data else [context.gap("places", "every row")]
     problems = set(ranked.scores["problem"])
-    return _table(context, "places", pd.DataFrame(lines, columns=columns), pd.DataFrame(data)), {
+    return made, {
         "problems": len(problems),
         "families": len({tracks.families().get(problem, problem) for problem in problems}),
         "unscored": unscored(ranked),
     }
-
-
-def _means(ranked: Board, kind: str) -> pd.Series:
-    """Each method's score over the families of a kind, the mean over ε; of methods that are on all of them."""
-    at = [ranked.matrix(epsilon, kind) for epsilon in ranked.epsilons]
-    if not at:
-        return pd.Series(dtype=float)
-    return pd.concat([one.mean().where(one.notna().all()) for one in at], axis=1).mean(axis=1, skipna=False).dropna()
 
 
 @PAPER.artefact("needed")
