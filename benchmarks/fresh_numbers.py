@@ -6,7 +6,8 @@ COUNT). Twelve others were here before; the window's constants were chosen on th
 name twelve others.
 
 `python -m benchmarks.fresh_numbers` fits each method of `METHODS` at every ε, with tight and with wide public bounds,
-on ten splits, then plans the default from each schema. It goes on where it was stopped, and writes
+on ten splits, and diffprivlib's LinearRegression (in the environment of `make rivals`, at δ = 0, to rows and targets in
+[-1, 1] as ours), then plans the default from each schema. It goes on where it was stopped, and writes
 results/fresh_numbers.csv and fresh_plans.csv. Then, or alone with the argument `table`, it writes
 results/fresh_numbers.md, which the guide "The default methods" shows.
 
@@ -35,6 +36,7 @@ from dpbench import PrivateRegressor
 from dpbench import schema as schemas
 from dpbench.errors import silent
 from dpbench.own.forecast import Simulation, make
+from dpbench.schema.encoding import encoding_of, target_values
 
 TABLES: measured.Sets = {
     "Forbes2000": ("marketvalue", rdata("HSAUR", "Forbes2000", "rank", "name", "country")),
@@ -56,6 +58,7 @@ METHODS: dict[str, dict[str, str]] = {
     "dp-gd-average": {"algorithm": "dp-gd-average", "row_bound": "private"},
     "window": {"algorithm": "boosted-ssp", "row_bound": "window"},
 }
+RIVAL = "diffprivlib"  # its one model of numbers
 BOUNDS = ("tight", "wide")
 EPSILONS = (0.3, 1.0, 3.0)
 SEEDS = 10
@@ -111,6 +114,22 @@ def lines(name: str, bounds: str, seed: int, done: set[tuple[str, ...]]) -> Iter
     if bounds == "tight" and (name, bounds, "no privacy", "inf", str(seed)) not in done:
         r2 = measured.scores(split, measured.without_privacy(split))["r2"]
         yield {**of, "method": "no privacy", "epsilon": "inf", "r2": f"{r2:.4f}"}
+
+
+def rivals(bounds: str, seed: int, done: set[tuple[str, ...]]) -> Iterator[dict[str, object]]:
+    """Those of diffprivlib, on the same rows by the same bounds."""
+    splits = {}
+    for name in TABLES:
+        if (name, bounds, RIVAL, f"{EPSILONS[-1]:g}", str(seed)) not in done:
+            split, schema = measured.split(name, seed, TABLES), _schema(name, bounds)
+            encoding, target = encoding_of(schema, intercept=True), schema.target
+            y, yt = (target_values(target, rows[target.name])[0] for rows in (split.train, split.test))
+            X, Xt = encoding.rows(split.train, fitting=True), encoding.rows(split.test)
+            splits[name] = split._replace(X=X, y=y, Xt=Xt, yt=yt, unit=encoding.unit, schema=schema)
+    for one in measured.rivals(splits, seed, RIVAL) if splits else ():
+        of = {key: one[key] for key in ("data", "rows", "seed")} | {"columns": one["columns"] + 1}
+        yield {**of, "bounds": bounds, "method": RIVAL, "epsilon": f"{one['epsilon']:g}",
+               "r2": f"{float(one['r2']):.4f}"}  # fmt: skip
 
 
 def plans(name: str, bounds: str) -> Iterator[dict[str, object]]:
@@ -176,13 +195,13 @@ def table(found: Found, rows: dict[str, int]) -> str:
     """The page: mean R² by bounds and ε, a cell counting as -1 at least, its worst cell, and the rule's first part."""
     heads = [f"ε = {epsilon:g}" for epsilon in EPSILONS]
     out = [f"| bounds | method | {' | '.join(heads)} |", "|---|---|" + "---|" * len(heads)]
-    for bounds, method in itertools.product(BOUNDS, METHODS):
+    for bounds, method in itertools.product(BOUNDS, (*METHODS, RIVAL)):
         cells = [list(means(found, method, epsilon, bounds).values()) for epsilon in EPSILONS]
         shown = [f"{np.maximum(r2, -1.0).mean():.3f} (worst {min(r2):.2f})" for r2 in cells]
         out.append(f"| {bounds} | {method} | {' | '.join(shown)} |")
     best = np.mean(list(means(found, "no privacy", np.inf, "tight").values()))
     out += ["", f"Least squares without privacy: {best:.3f}.", ""]
-    for method in METHODS:
+    for method in (*METHODS, RIVAL):
         worse, of = bad(found, rows, method)
         out.append(f"- {method}: R² below {WORSE} in {worse} of {of} cells with n ≥ {ROWS} and ε ≥ 1.")
     return "\n".join(out) + "\n\n" + coverage(found)
@@ -195,6 +214,8 @@ def main() -> None:
         planned = {(line["data"], line["bounds"]) for line in _read(PLANS)}
         fits = itertools.product(range(SEEDS), TABLES, BOUNDS)
         _append(SCORES, FIELDS, (lines(name, bounds, seed, done) for seed, name, bounds in fits))
+        each = itertools.product(BOUNDS, range(SEEDS))
+        _append(SCORES, FIELDS, (rivals(bounds, seed, done) for bounds, seed in each))
         missing = (at for at in itertools.product(TABLES, BOUNDS) if at not in planned)
         _append(PLANS, PLANNED, (plans(*at) for at in missing))
     (measured.RESULTS / "fresh_numbers.md").write_text(table(*read()), encoding="utf-8")
