@@ -12,6 +12,7 @@ import msgspec
 
 from dpbench import files
 from dpbench.errors import silent
+from dpbench.own import worlds as worlds_of
 from dpbench.own.forecast import Forecasts
 from dpbench.own.model import Model, load
 from dpbench.own.planning import plan
@@ -34,15 +35,24 @@ TEMPLATES.globals["number"] = lambda bounds: f"{bounds[0]:g} to {bounds[1]:g}"
 
 
 def card_of(
-    name: str, model: Model, statement: Statement, holds: Sequence[str], plan: Forecasts, holder: dict[str, Any]
+    name: str,
+    model: Model,
+    statement: Statement,
+    holds: Sequence[str],
+    plan: Forecasts | str,
+    holder: dict[str, Any],
 ) -> str:
-    """The card, in Markdown; name: of the model's file; holds: what was checked of its statement."""
+    """The card, in Markdown; name: of the model's file; holds: what was checked of its statement.
+
+    plan: what is predicted, or why there is no score.
+    """
+    refused, forecasts = (plan, []) if isinstance(plan, str) else ("", plan.forecasts)
     return TEMPLATES.get_template("card.md").render(
         name=name, schema=described(model), classes=[str(label) for label in model.labels or ()],
         bound=model.bound or model.encoding.bound, positional=model.positional, statement=statement, holds=holds,
         notes=model.interval_notes, intervals=model.interval_table(),
-        plan=plan, holder=holder, questions=fields(),
-        foreseen=next((one for one in plan.forecasts if one.method == statement.mechanism), None),
+        plan=plan, refused=refused, holder=holder, questions=fields(),
+        foreseen=next((one for one in forecasts if one.method == statement.mechanism), None),
     )  # fmt: skip
 
 
@@ -76,7 +86,8 @@ def card(
     """A Markdown card of a saved model: its guarantee, its inputs, and the accuracy to expect of it.
 
     No score of the private rows is in it: what is to be expected is simulated, as by `plan`. So the card can go
-    wherever the model goes.
+    wherever the model goes. Where the schema is unlike all that simulated tables were held against, as with dates or
+    with more than 107 columns, it has a score from public rows (`like`) alone.
 
     Args:
         model: the file that an estimator saved.
@@ -96,7 +107,8 @@ def card(
         files.writable(argument, path)
     if registry is not None:
         files.written(entry(statement, holds, described(saved), stated), registry)
-    foreseen = plan(
+    why = worlds_of.outside(described(saved)) if like is None else ""
+    foreseen = why or plan(
         described(saved),
         statement.rows,
         epsilon=statement.epsilon,

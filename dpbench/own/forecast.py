@@ -435,6 +435,7 @@ def _notes(frame: Simulation) -> list[str]:
         notes.append(f"n counts persons, the values of {frame.schema.unit}; the tables have one row of each")
     name, (low, high) = ("AUC", worlds.AUC) if frame.classes else ("R²", worlds.R2)
     if frame.like is None:
+        notes += [why] if (why := worlds.outside(frame.schema)) else []
         who = "persons" if frame.schema.unit else "rows"
         notes.append(f"{who} without a label count in n, as in a fit; the tables have a label in every row")
     else:

@@ -37,6 +37,8 @@ NEAR, ABOVE, HIGHEST, ELSEWHERE = 0.75, (0.4, 7.0), 0.6, (-0.5, 0.4)
 HEAVY, TAIL = 0.6, (0.3, 1.8)  # share of targets whose noise is lognormal, and σ of its logarithm
 TEST = 2000  # rows that a world is scored on
 FEWEST = 50  # rows of a file that worlds are drawn from
+# The most of each that a table had which plans were held against (`benchmarks.plan_coverage`, `fresh_numbers`).
+MOST = {"columns once encoded": 107, "classes": 10, "categories in a column": 40}
 
 
 class World(NamedTuple):
@@ -126,6 +128,21 @@ def rows_of(schema: Schema, frame: pd.DataFrame, name: str) -> Like:
     X = encoding.rows(frame, fitting=True)
     X[~known] = 0.0
     return Like(X, encoding.rows(frame), y, known)
+
+
+def outside(schema: Schema) -> str:
+    """Why no simulated table was ever held against a real one of such a schema; "" where some were."""
+    columns = schema.columns.values()
+    sizes = (
+        len(encoding_of(schema, intercept=True).names),
+        len(schema.target.classes or ()),
+        max((len(one.categories or ()) for one in columns), default=0),
+    )
+    whys = [f"{size} {what} (at most {most})" for size, (what, most) in zip(sizes, MOST.items(), strict=True)
+            if size > most]  # fmt: skip
+    whys += ["dates"] * any(one.date is not None for one in columns)
+    whys += ["several rows of a person"] * bool(schema.unit)
+    return f"simulated tables were never held against real ones with {' or '.join(whys)}" if whys else ""
 
 
 # Columns

@@ -13,7 +13,7 @@ import dpbench
 from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.files import read_toml
-from dpbench.own import registry
+from dpbench.own import registry, worlds
 from dpbench.schema import Column, Schema, Target
 
 FIELDS = Path(registry.__file__).with_name("registry.toml")
@@ -90,6 +90,28 @@ def test_models_of_arrays_and_of_numbers_have_cards(saved):
     assert "calibrated" not in text
     dpbench.PrivateClassifier(1.0, bounds=(0, 10), classes=[0, 1, 2]).fit(X, X[:, 0].astype(int) % 3).save("c.json")
     assert "the class of the target: 0, 1, 2" in dpbench.card("c.json", worlds=2, jobs=1)
+
+
+def test_a_card_has_no_score_where_no_simulated_table_was_held_against_a_real_one(saved):
+    schema = Schema(target=SCHEMA.target, columns={**SCHEMA.columns, "day": Column(date=("weekday",))})
+    table = people().assign(day="2024-05-06")
+    dpbench.PrivateClassifier(2.0, schema=schema).fit(table).save("d.json")
+    text = dpbench.card("d.json", jobs=1)  # 40 tables are not simulated in vain
+    assert "No score: simulated tables were never held against real ones with dates. Public" in text
+    assert "| AUC |" not in text
+    table.to_csv("older.csv", index=False)
+    assert "| AUC |" in dpbench.card("d.json", like="older.csv", worlds=2, jobs=1)
+
+
+def test_what_no_simulated_table_was_held_against_is_named():
+    wide = {f"x{i}": Column(bounds=(0, 1)) for i in range(150)}
+    many = {"town": Column(categories=tuple(f"t{i}" for i in range(41)))}
+    assert worlds.outside(SCHEMA) == ""
+    for columns, says in ((wide, "151 columns once encoded (at most 107)"),
+                          (many, "41 categories in a column (at most 40)")):  # fmt: skip
+        assert says in worlds.outside(Schema(target=SCHEMA.target, columns=columns))
+    eleven = Schema(target=Target(name="c", classes=tuple("abcdefghijk")), columns=SCHEMA.columns)
+    assert "11 classes" in worlds.outside(eleven)
 
 
 def test_a_card_is_refused_where_the_statement_does_not_hold(saved):

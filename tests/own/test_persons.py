@@ -423,7 +423,7 @@ def test_the_card_and_the_plan_are_of_persons(tmp_path):
     assert f"all rows of {model.statement().rows} persons" in text
     assert "all rows of one value of patient_id together" in text
     assert "impossible to check: M, which rows are whose, and the weights" in text
-    assert "Persons without a label count in n" in text
+    assert "No score: simulated tables were never held against real ones with several rows of a person." in text
     assert "protects one row" not in text
     stated, holds = dpbench.statement(tmp_path / "model.json")
     entry = said(stated, holds, load(schema))
@@ -431,6 +431,8 @@ def test_the_card_and_the_plan_are_of_persons(tmp_path):
     assert "replaced by any others" in entry["privacy_loss.privacy_unit_details"]
     foreseen = dpbench.plan(schema, 200, worlds=2, jobs=1)
     assert foreseen.forecasts[0].method == "dp-gd-average"
+    assert any("never held" in note for note in foreseen.notes)
+    assert any("persons without a label count in n" in note for note in foreseen.notes)
     assert "several rows of one person" in foreseen.left_out["objpert"]
 
 
