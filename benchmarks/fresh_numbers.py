@@ -29,6 +29,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+import pandas as pd
 
 from benchmarks import other_libraries as measured
 from benchmarks.other_libraries import rdata
@@ -53,6 +54,8 @@ TABLES: measured.Sets = {
     "sat.act": ("SATQ", rdata("psych", "sat.act")),
 }
 MONEY = {"sales", "profits", "assets", "marketvalue", "wage", "capital", "output", "gdp"}
+MONEY |= {"income", "Income", "Amount", "Price", "Expenses", "Assets", "Debt", "gsp", "re74", "re75", "re78", "statemb"}
+MONEY |= {"earnings_med", "pcap", "hwy", "water", "util", "pc", "wcon", "wtuc", "wtrd", "wfir", "wser", "wmfg", "wfed"}
 METHODS: dict[str, dict[str, str]] = {
     "public bounds": {"algorithm": "boosted-ssp", "row_bound": "private"},
     "dp-gd-average": {"algorithm": "dp-gd-average", "row_bound": "private"},
@@ -72,7 +75,7 @@ PLANNED = ("data", "bounds", "epsilon", "low", "high")
 Found = dict[tuple[str, str, str, float], list[float]]  # data, bounds, method, ε → R² of each seed
 
 
-def widened(schema: schemas.Schema, table: object) -> schemas.Schema:
+def widened(schema: schemas.Schema, table: pd.DataFrame) -> schemas.Schema:
     """The schema with the bounds that somebody gives who knows only a column's order of size."""
 
     def wide(name: str, column: object) -> object:
@@ -80,12 +83,21 @@ def widened(schema: schemas.Schema, table: object) -> schemas.Schema:
         if bounds is None:
             return column
         factor = 10.0 if name in MONEY else 2.0
-        low, high = float(table[name].min()), float(table[name].max())  # type: ignore[index]  # a frame
+        cells = pd.to_numeric(table[name], errors="coerce")
+        low, high = float(cells.min()), float(cells.max())
         most = factor * max(abs(low), abs(high))
         return msgspec.structs.replace(column, bounds=(0.0 if low >= 0 else -most, most))
 
     columns = {name: wide(name, column) for name, column in schema.columns.items()}
     return schemas.Schema(target=wide(schema.target.name, schema.target), columns=columns)  # type: ignore[arg-type]
+
+
+def under(rows: measured.Rows, schema: schemas.Schema) -> measured.Rows:
+    """The same split as another schema makes numbers of it."""
+    encoding, target = encoding_of(schema, intercept=True), schema.target
+    y, yt = (target_values(target, part[target.name])[0] for part in (rows.train, rows.test))
+    X, Xt = encoding.rows(rows.train, fitting=True), encoding.rows(rows.test)
+    return rows._replace(X=X, y=y, Xt=Xt, yt=yt, unit=encoding.unit, schema=schema)
 
 
 @cache
@@ -118,14 +130,8 @@ def lines(name: str, bounds: str, seed: int, done: set[tuple[str, ...]]) -> Iter
 
 def rivals(bounds: str, seed: int, done: set[tuple[str, ...]]) -> Iterator[dict[str, object]]:
     """Those of diffprivlib, on the same rows by the same bounds."""
-    splits = {}
-    for name in TABLES:
-        if (name, bounds, RIVAL, f"{EPSILONS[-1]:g}", str(seed)) not in done:
-            split, schema = measured.split(name, seed, TABLES), _schema(name, bounds)
-            encoding, target = encoding_of(schema, intercept=True), schema.target
-            y, yt = (target_values(target, rows[target.name])[0] for rows in (split.train, split.test))
-            X, Xt = encoding.rows(split.train, fitting=True), encoding.rows(split.test)
-            splits[name] = split._replace(X=X, y=y, Xt=Xt, yt=yt, unit=encoding.unit, schema=schema)
+    missing = [name for name in TABLES if (name, bounds, RIVAL, f"{EPSILONS[-1]:g}", str(seed)) not in done]
+    splits = {name: under(measured.split(name, seed, TABLES), _schema(name, bounds)) for name in missing}
     for one in measured.rivals(splits, seed, RIVAL) if splits else ():
         of = {key: one[key] for key in ("data", "rows", "seed")} | {"columns": one["columns"] + 1}
         yield {**of, "bounds": bounds, "method": RIVAL, "epsilon": f"{one['epsilon']:g}",

@@ -8,7 +8,9 @@ estimator on ten splits.
 The nineteen data sets of `benchmarks.other_libraries` and the twelve of `FIRST` were seen while the laws of
 `estimators.worlds` were written, in three versions. The twelve of `FRESH` were named after the third, before any plan
 was made for them. One thing was changed after that: the lower ends of `worlds.AUC` and `worlds.R2`, which (1)
-alone uses.
+alone uses. The laws of numbers were changed again for the window around a target, on other tables. The twelve of
+`LATEST` were named, and this committed, before any plan was made for them by those laws: from the schema alone, with
+tight and with wide bounds (`benchmarks.fresh_numbers`), of classes and of numbers.
 
 Rows are in results/plan_coverage.csv and plan_outcomes.csv; then, or alone with the argument `table`,
 results/plan_coverage.md is made.
@@ -19,12 +21,14 @@ from __future__ import annotations
 import csv
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
+from benchmarks import fresh_numbers
 from benchmarks import other_libraries as measured
 from benchmarks.other_libraries import rdata
 from dpbench.errors import DataError
@@ -66,10 +70,34 @@ FIRST: measured.Sets = {
     "Salaries": ("salary", rdata("carData", "Salaries")),
     "Carseats": ("Sales", rdata("ISLR", "Carseats")),
 }
+LATEST: measured.Sets = {
+    "CreditCard": ("card", rdata("AER", "CreditCard", "share", "expenditure")),
+    "Benefits": ("ui", rdata("Ecdat", "Benefits")),
+    "Fishing": ("mode", rdata("Ecdat", "Fishing")),
+    "Contraception": ("use", rdata("mlmRev", "Contraception", "woman", "district")),
+    "spam7": ("yesno", rdata("DAAG", "spam7")),
+    "credit_data": ("Status", rdata("modeldata", "credit_data")),
+    "Vocab": ("vocabulary", rdata("carData", "Vocab")),
+    "Produc": ("gsp", rdata("plm", "Produc", "state")),
+    "Crime": ("crmrte", rdata("plm", "Crime", "county")),
+    "cps1": ("re78", rdata("DAAG", "cps1")),
+    "bfi": ("age", rdata("psych", "bfi")),
+    "GaltonFamilies": ("childHeight", rdata("HistData", "GaltonFamilies", "family")),
+}
+WIDE = ", wide bounds"  # behind the name of a table, whose bounds are then those of `fresh_numbers.widened`
 SEEN: measured.Sets = {**measured.SETS, **FIRST}
-ALL: measured.Sets = {**SEEN, **FRESH}
+ALL: measured.Sets = {**SEEN, **FRESH, **LATEST, **{name + WIDE: one for name, one in LATEST.items()}}
 FIELDS = ("data", "known", "epsilon", "score", "median", "low", "high")
 PLANS, OUTCOMES = (measured.RESULTS / f"plan_{name}.csv" for name in ("coverage", "outcomes"))
+
+
+def split(name: str, seed: int) -> measured.Rows:
+    """The rows of a data set, by tight bounds or by wide ones."""
+    rows = measured.split(name, seed, ALL)
+    if not name.endswith(WIDE):
+        return rows
+    table = pd.concat([rows.train, rows.test])
+    return fresh_numbers.under(rows, fresh_numbers.widened(rows.schema, table))
 
 
 def older(name: str, schema: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -84,19 +112,19 @@ def older(name: str, schema: Any) -> tuple[np.ndarray, np.ndarray]:
 
 def frame_of(name: str, known: str, found: measured.Found) -> Simulation:
     """What a plan of the data set is made from; `signal` and `shares` are as somebody would guess them."""
-    split = measured.split(name, 0, ALL)
+    rows = split(name, 0)
     shares: dict[str, float] = {}
     signal = like = None
     if known == "guesses":
-        best = float(np.mean(found[name, "not private", np.inf, "auc" if split.classes else "r2"]))
-        signal = float(np.clip(round(20 * best) / 20, 0.55 if split.classes else 0.05, 0.98))
-        if split.classes:
-            counts = np.bincount(np.concatenate([split.y, split.yt]).astype(int), minlength=split.classes)
+        best = float(np.mean(found[name, "not private", np.inf, "auc" if rows.classes else "r2"]))
+        signal = float(np.clip(round(20 * best) / 20, 0.55 if rows.classes else 0.05, 0.98))
+        if rows.classes:
+            counts = np.bincount(np.concatenate([rows.y, rows.yt]).astype(int), minlength=rows.classes)
             rough = np.array([float(f"{share:.1g}") for share in counts / counts.sum()])
-            shares = dict(zip(split.schema.target.classes or (), rough / rough.sum(), strict=True))
+            shares = dict(zip(rows.schema.target.classes or (), rough / rough.sum(), strict=True))
     if known == "older rows":
-        like = older(name, split.schema)
-    return Simulation(split.schema, len(split.y), None, shares, signal, like, 0, "auto")
+        like = older(name, rows.schema)
+    return Simulation(rows.schema, len(rows.y), None, shares, signal, like, 0, "auto")
 
 
 def intervals(name: str, known: str, found: measured.Found) -> Iterator[dict[str, Any]]:
@@ -115,7 +143,7 @@ def intervals(name: str, known: str, found: measured.Found) -> Iterator[dict[str
 
 def fits(name: str, seed: int) -> Iterator[dict[str, Any]]:
     """Rows of one split, as those of `other_libraries`."""
-    rows = measured.split(name, seed, ALL)
+    rows = split(name, seed)
     yield measured.row_of(name, seed, rows, "not private", "", np.inf, 0.0, measured.without_privacy(rows))
     for epsilon in measured.EPSILONS:
         found, method, delta = measured.ours(rows, epsilon, seed, None)
@@ -136,7 +164,7 @@ def came_out() -> measured.Found:
 
 
 def held(
-    plans: list[dict[str, str]], found: measured.Found, sets: measured.Sets, known: str, score: str
+    plans: list[dict[str, str]], found: measured.Found, sets: Collection[str], known: str, score: str
 ) -> tuple[int, int, int, float]:
     """(cells whose mean over splits the interval holds, cells, single splits that it holds, its median width)."""
     means = cells = splits = 0
@@ -155,8 +183,14 @@ def held(
 def table(plans: list[dict[str, str]], found: measured.Found) -> str:
     """results/plan_coverage.md."""
     text = ["| data sets | known | score | cells | held | single fits held | width |", "|---" * 7 + "|"]
-    for title, sets in (("fresh", FRESH), ("seen", SEEN)):
-        for known, words in KNOWN.items():
+    wide = {name for name in ALL if name.endswith(WIDE)}
+    for title, sets in (
+        ("latest, tight bounds", set(LATEST)),
+        ("latest" + WIDE, wide),
+        ("fresh", FRESH),
+        ("seen", SEEN),
+    ):
+        for known, words in KNOWN.items() if title in ("fresh", "seen") else [("nothing", KNOWN["nothing"])]:
             totals = [0, 0, 0]
             for score in SCORES:
                 means, cells, splits, width = held(plans, found, sets, known, score)
@@ -176,13 +210,19 @@ def main(arguments: list[str]) -> None:
     if arguments != ["table"]:
         warnings.simplefilter("ignore")
         done = {(row["data"], int(row["seed"])) for row in read(OUTCOMES)}
-        todo = [(name, seed) for name in (*FRESH, *FIRST) for seed in range(measured.SEEDS) if (name, seed) not in done]
+        latest = [name for name in ALL if name.removesuffix(WIDE) in LATEST]
+        todo = [
+            (name, seed)
+            for name in (*FRESH, *FIRST, *latest)
+            for seed in range(measured.SEEDS)
+            if (name, seed) not in done
+        ]
         _append(OUTCOMES, measured.FIELDS, todo, lambda each: list(fits(*each)))
         found = came_out()
         planned = {(row["data"], row["known"]) for row in read(PLANS)}
-        missing = [
-            (name, known) for sets in (FRESH, SEEN) for known in KNOWN for name in sets if (name, known) not in planned
-        ]
+        asked = [(name, known) for sets in (FRESH, SEEN) for known in KNOWN for name in sets]
+        asked += [(name, "nothing") for name in latest]
+        missing = [one for one in asked if one not in planned]
         _append(PLANS, FIELDS, missing, lambda each: list(intervals(*each, found)))
     (measured.RESULTS / "plan_coverage.md").write_text(table(read(PLANS), came_out()), encoding="utf-8")
 
