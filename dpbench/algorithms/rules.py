@@ -192,12 +192,16 @@ CHOICES = (  # the first that applies
     Choice("squared", "dp-gd-average", l1=True, few=True, why="any d, and l1"),
     Choice("squared", "dp-gcd", l1=True, why=SPARSE),
     Choice("squared", "dp-gd-average", why="any d"),
-    Choice(
-        "pseudo-huber", "objpert", COLUMNS, l1=False, rows=True, why="as of the logistic loss; its Jacobian is paid"
+    *(
+        Choice(family, method, *side, l1=l1, few=method == "objpert" and l1 is True, rows=bool(side), why=why)
+        for family in ("pseudo-huber", "quantile")
+        for method, side, l1, why in (
+            ("objpert", (COLUMNS,), False, "as of the logistic loss; its Jacobian is paid"),
+            ("objpert", (), True, "the same, with l1 in the objective"),
+            ("dp-gcd", (), True, SPARSE),
+            ("dp-gd-average", (), None, "any d"),
+        )
     ),
-    Choice("pseudo-huber", "objpert", l1=True, few=True, why="the same, with l1 in the objective"),
-    Choice("pseudo-huber", "dp-gcd", l1=True, why=SPARSE),
-    Choice("pseudo-huber", "dp-gd-average", why="any d"),
 )
 
 

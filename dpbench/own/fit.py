@@ -151,9 +151,10 @@ def fit(
             wherever there are columns of numbers, and "rule" where the method cannot say its releases before it runs
             (`dpbench.own.row_bound`).
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes the algorithm's own rule (n⁻², or 0 for pure DP).
-        loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp" or "phase", or a `dpbench.problems.losses.Loss`
-            of your own, whose constants are held against its values. None: "logistic"; with a schema by its target, of
-            more than two classes softmax loss, or a model of each class against the rest where the method has none.
+        loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp" or "phase", "quantile-0.9" for the 90 %
+            quantile of numbers (or another), or a `dpbench.problems.losses.Loss` of your own, whose constants are held
+            against its values. None: "logistic"; with a schema by its target, of more than two classes softmax loss, or
+            a model of each class against the rest where the method has none.
         l1, l2, w2: weights of ‖w‖₁, ‖w‖²/2 and Σ w²/(1+w²). l2 None: that of the estimators.
         seed: None draws from the operating system's entropy. With a number the noise can be computed again by whoever
             guesses it, and taken off: for tests and examples; `guarantee` then says so.

@@ -123,7 +123,7 @@ def test_the_seam_refuses_bytes_to_methods_that_say_it_without_the_proof(monkeyp
 def test_what_the_default_policy_takes_holds_for_the_bytes():
     chosen = {rule.method for rule in rules.CHOICES}
     assert all(algorithms.resolve(name)[0].exact for name in chosen), chosen
-    for loss in ("logistic", "softmax-3", "squared", "pseudo-huber"):
+    for loss in ("logistic", "softmax-3", "squared", "pseudo-huber", "quantile-0.9"):
         for d in (4, 5000):
             for l1 in (0.0, 0.1):
                 name = rules.method(Declaration(1000, d, loss=loss, l1=l1))
@@ -133,6 +133,18 @@ def test_what_the_default_policy_takes_holds_for_the_bytes():
     assert not algorithms.resolve(rules.method(Declaration(1000, 4), 0.0))[0].inexact(
         losses.get("logistic"), Relation.REPLACE_ONE
     )
+
+
+def test_a_quantile_is_released_in_bytes_and_lies_above_its_share_of_the_labels():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 4000)
+    X, y = np.column_stack([np.ones(4000), x]) / 2**0.5, 0.5 * x + 0.2 * rng.standard_normal(4000)
+    made = dpbench.fit(X, y, algorithm="auto", epsilon=2.0, loss="quantile-0.9")
+    assert (made.plan.name, made.released.arithmetic) == ("objpert", "bytes")
+    assert made.released.epsilon_planned <= 2
+    assert 0.85 < (y <= X @ made.w).mean() < 0.96
+    (audited,) = dpbench.audit("objpert", 1.0, runs=2000, loss="quantile-0.9")
+    assert audited.passed
 
 
 def test_a_loss_of_ones_own_is_covered_where_a_rows_place_does_not_matter():
