@@ -55,6 +55,7 @@ WINDOW, MEDIAN, MEAN, MIDDLES = "window", "median", "target mean", "column means
 LABELS = (WINDOW, MEDIAN, MEAN, MIDDLES, LABEL)
 CHOICE = math.sqrt(1.2)  # ε₀, in μ: 30 % of μ²
 LEAST, ROOM, MOST = 46.7, 93.3, 5.0  # nε₀ from which on a window is found, and from which on a grows; the largest ε₀
+DEEP = 187.0  # nε₀ from which on a window may be 1/1,024 of the bounds anywhere; below, 1/32
 WIDTH = 2.0  # a there
 SHARES = {MEAN: 0.15, MIDDLES: 0.10, LABEL: 0.03}  # of the μ² that the window leaves; the model has the rest
 SETTINGS = {"clip": 0.2, "safety": 0.01}  # of boosted SSP within a window
@@ -191,12 +192,15 @@ def split(
 
 
 @cache
-def windows() -> np.ndarray:
-    """(p, 2) public windows in [-1, 1]: all of it, 1/2 to 1/32 of it anywhere by halves, to 2⁻¹⁴ at either end."""
+def windows(deep: bool) -> np.ndarray:
+    """(p, 2) public windows in [-1, 1]: all of it, 1/2 to 1/32 of it anywhere by halves, to 2⁻¹⁴ at either end.
+
+    deep: to 1/1,024 anywhere; with few rows so many places would draw the choice away from the rows.
+    """
     places = [(-1.0, 1.0)]
     for j in range(1, 15):
         w = 2.0 ** (1 - j)
-        starts = range(2 ** (j + 1) - 1) if j <= 5 else (0, 1, 2 ** (j + 1) - 3, 2 ** (j + 1) - 2)
+        starts = range(2 ** (j + 1) - 1) if j <= (10 if deep else 5) else (0, 1, 2 ** (j + 1) - 3, 2 ** (j + 1) - 2)
         places += [(i * w / 2 - 1, i * w / 2 - 1 + w) for i in starts]
     return np.array(places)
 
@@ -216,7 +220,7 @@ def below(y: np.ndarray, of: OfPersons, points: np.ndarray, side: Literal["left"
 
 def counts(y: np.ndarray, choice: float, of: OfPersons) -> np.ndarray:
     """(1, p) integers, in 2⁻ᴮ: the rows within each of the `windows()`, less what its width costs, in rows."""
-    low, high = windows().T
+    low, high = windows(of.number * choice >= DEEP).T
     a = WIDTH * max(1.0, math.sqrt(of.number * choice / ROOM))
     cost = np.rint(2 * a / choice * np.log((high - low) / 2)).astype(np.int64)
     return (below(y, of, high, "right") - below(y, of, low, "left") - (cost << of.bits))[None]
@@ -263,7 +267,7 @@ def release(
         middle = float(points()[chosen(ranks(y, points(), of), 2, MEDIAN)])
         window = Window(middle, middle, 0.0, (0.0,) * X.shape[1], 1.0)
     else:
-        low, high = windows()[chosen(counts(y, way.choice, of), 1, WINDOW)]
+        low, high = windows(n * way.choice >= DEEP)[chosen(counts(y, way.choice, of), 1, WINDOW)]
         window = Window(float(low), float(high), 0.0, (0.0,) * X.shape[1], 1.0)
         t = np.rint(window.within(y) * 2**BITS).astype(np.int64)
         noisy = _noisy(mechanisms, t[:, None], 1, of, way.mean, MEAN, exact)

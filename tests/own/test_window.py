@@ -22,7 +22,7 @@ from dpbench.problems.persons import OfPersons
 BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "tight")
 LENGTHS = row_bounds.Lengths(np.array([False, True, True, True]), 3, 0, 1)
 UNIT, N = 2.0, 2000
-NARROW = int(np.flatnonzero((windows.windows() == (-0.0625, 0.0)).all(axis=1))[0])
+NARROW = int(np.flatnonzero((windows.windows(True) == (-0.0625, 0.0)).all(axis=1))[0])
 WAY = windows.split(N, 1.0, 1e-6, Relation.REPLACE_ONE, lambda *left: [])
 
 
@@ -103,7 +103,7 @@ def test_a_median_has_the_law_of_the_exponential_mechanism(y):
 
 def test_a_window_has_the_law_of_the_exponential_mechanism_with_its_width_as_measure():
     y, choice = np.repeat([-0.9, -0.8, 0.1, 0.9], [20, 20, 10, 1]), 1.0
-    places = windows.windows()
+    places = windows.windows(False)
     widths = places[:, 1] - places[:, 0]
     held = [sum((low <= y) & (y <= high)) for low, high in places]
     law = widths**-windows.WIDTH * np.exp(choice * (np.array(held) - 51.0) / 2)
@@ -125,9 +125,25 @@ def test_a_window_follows_the_target_to_either_end_of_its_bounds(half):
     for end in (-1, 1):
         y = end * (1 - half * np.random.default_rng(2).uniform(0, 1, 5000))
         score = windows.counts(y, 0.3, ONCE(5000))[0]
-        low, high = windows.windows()[score.argmax()]
+        low, high = windows.windows(True)[score.argmax()]
         assert ((low <= y) & (y <= high)).mean() > 0.9
         assert high - low <= 4.1 * half
+
+
+def test_a_target_a_thousand_times_narrower_than_its_bounds_and_far_from_their_ends_is_fitted():
+    drawn = np.random.default_rng(0)
+    X = drawn.uniform(0, 1, (3000, 3))
+    y = 1013 + X @ [2.0, -1.0, 0.5] + 0.4 * drawn.standard_normal(3000)
+    made = PrivateRegressor(1.0, bounds=(0, 1), target_bounds=(0, 3000), random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert made.fit(X, y).score(X, y) > 0.4
+
+
+def test_the_public_numbers_alone_decide_how_narrow_a_window_may_be():
+    for n, choice, places in ((186, 1.0, 156), (187, 1.0, 4099)):
+        assert windows.counts(np.zeros(n), choice, ONCE(n)).shape == (1, places)
+        assert len(np.unique(windows.windows(n * choice >= windows.DEEP), axis=0)) == places
 
 
 @pytest.mark.parametrize("exact", [False, True])
