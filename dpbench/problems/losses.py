@@ -23,6 +23,7 @@ import numpy as np
 from dpbench.errors import DataError, UserError, nearest
 
 ENTRY_POINTS = "dpbench.losses"
+UNBOUNDED = ("poisson", "tweedie", "gamma")  # asked for by name, and refused with the reason
 EXP_MAX = 700.0  # exp overflows beyond 709; σ(-700) is 1e-304
 EXP_MAX_SINGLE = 85.0  # the same in float32: beyond 88; σ(-85) is 1e-37
 
@@ -557,6 +558,8 @@ def get(name: str | Loss) -> Loss:
         return LOSSES[name]
     if name in _installed():
         return _plugin(name)
+    if name in UNBOUNDED:
+        raise UserError(f"loss: the slope of a {name} deviance has no bound, so no proof covers it; take pseudo-huber")
     raise UserError(f"loss: unknown loss {name!r}; {nearest(str(name), names())}")
 
 

@@ -571,3 +571,9 @@ def test_the_constant_that_minimises_a_quantile_loss_is_the_quantile_and_the_con
 def test_what_is_no_quantile_is_refused(name):
     with pytest.raises(UserError, match="loss: "):
         losses.get(name)
+
+
+@pytest.mark.parametrize("name", ["poisson", "tweedie", "gamma"])
+def test_a_deviance_whose_slope_has_no_bound_is_refused_with_the_reason(name):
+    with pytest.raises(UserError, match=f"the slope of a {name} deviance has no bound"):
+        losses.get(name)
