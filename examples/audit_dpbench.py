@@ -16,22 +16,26 @@ ROWS = np.array([[1.0, 1.0], [2.0, 0.0], [1.0, 3.0], [4.0, 2.0], [3.0, 1.0], [2.
 LABELS = np.array([0.0, 1.0, 0.0, 1.0, 2.0, 0.0, 1.0, 2.0])
 
 
-def _replaced(words, row, label, instead, other):
-    """Neighbours of which the last row is one or another."""
-    X, y = ROWS.copy(), LABELS.copy()
+def _replaced(words, row, label, instead, other, times):
+    """Neighbours of which the last row is one or another; times: of all rows."""
+    X, y = np.tile(ROWS, (times, 1)), np.tile(LABELS, times)
     first, second = (X.copy(), y.copy()), (X.copy(), y.copy())
     first[0][-1], first[1][-1] = row, label
     second[0][-1], second[1][-1] = instead, other
     return Pair(first, second, words)
 
 
-PAIRS = (
-    _replaced("either corner and label", [10, 10], 1.0, [0, 0], 0.0),
-    _replaced("an outlier, or a row inside", [1e6, 1e6], 1.0, [1, 1], 1.0),
-    _replaced("a missing value, or none", [np.nan, 2], 0.0, [10, 2], 1.0),
-    _replaced("another category", [0, 10], 2.0, [10, 0], 0.0),
-    _replaced("a label beyond the public ones", [5, 5], 7.0, [5, 5], 1.0),
-)
+def _pairs(times=1):
+    return (
+        _replaced("either corner and label", [10, 10], 1.0, [0, 0], 0.0, times),
+        _replaced("an outlier, or a row inside", [1e6, 1e6], 1.0, [1, 1], 1.0, times),
+        _replaced("a missing value, or none", [np.nan, 2], 0.0, [10, 2], 1.0, times),
+        _replaced("another category", [0, 10], 2.0, [10, 0], 0.0, times),
+        _replaced("a label beyond the public ones", [5, 5], 7.0, [5, 5], 1.0, times),
+    )
+
+
+PAIRS = _pairs()
 
 
 def _classifier(X, y, epsilon, rng, *, classes=CLASSES):
@@ -65,5 +69,7 @@ DELTA = len(ROWS) ** -2.0
 classifier = AuditTarget(_classifier, "PrivateClassifier", delta=DELTA, pairs=PAIRS)
 classes_of_data = AuditTarget(_classes_of_data, "PrivateClassifier, classes read off y", delta=DELTA, pairs=PAIRS)
 regressor = AuditTarget(_regressor, "PrivateRegressor", delta=DELTA, pairs=PAIRS)
+# Of eight rows the median alone is released; from 144 on, at ε = 1, a window is.
+windowed = AuditTarget(_regressor, "PrivateRegressor, windowed", delta=(20 * len(ROWS)) ** -2.0, pairs=_pairs(20))
 fit = AuditTarget(_fit, "dpbench.fit, dp-gd", delta=DELTA, pairs=PAIRS)
 coordinates = AuditTarget(_coordinates, "dpbench.fit, dp-gcd", delta=DELTA, pairs=PAIRS)

@@ -139,6 +139,9 @@ def test_the_page_of_planning_follows_from_its_rows():
     page = (plan_coverage.measured.RESULTS / "plan_coverage.md").read_text(encoding="utf-8")
     assert page == plan_coverage.table(plans, found)
     assert not plan_coverage.FRESH.keys() & plan_coverage.SEEN.keys()
+    before = {*plan_coverage.FRESH, *plan_coverage.SEEN, *fresh_numbers.TABLES}
+    assert len(plan_coverage.LATEST) == 12
+    assert not plan_coverage.LATEST.keys() & before
     guide = " ".join((ROOT / "docs" / "guides" / "planning.md").read_text(encoding="utf-8").split())
     for sets, words in (
         (plan_coverage.FRESH, "the intervals of a plan contain"),
@@ -152,6 +155,25 @@ def test_the_page_of_planning_follows_from_its_rows():
             shares.append(100 * means / cells)
         assert f"{words} {min(shares):.0f} to {max(shares):.0f} %" in guide
         assert sets is plan_coverage.SEEN or min(shares) >= 80  # of nine tenths, were the laws perfect
+
+
+def test_the_page_of_planning_says_what_the_latest_tables_held_by_kind_and_by_bounds():
+    plans, found = plan_coverage.read(plan_coverage.PLANS), plan_coverage.came_out()
+    guide = " ".join((ROOT / "docs" / "guides" / "planning.md").read_text(encoding="utf-8").split())
+    kinds = {"all": plan_coverage.SCORES, "classes": ["AUC", "accuracy", "log loss"], "numbers": ["R²"]}
+    shares = {}
+    for bounds in ("", plan_coverage.WIDE):
+        names = {name + bounds for name in plan_coverage.LATEST}
+        for kind, scores in kinds.items():
+            each = [plan_coverage.held(plans, found, names, "nothing", score)[:2] for score in scores]
+            means, cells = np.sum(each, axis=0)
+            assert cells >= 18
+            shares[kind, bounds] = f"{100 * means / cells:.0f}"
+    both = {kind: (shares[kind, ""], shares[kind, plan_coverage.WIDE]) for kind in kinds}
+    tight, wide = both["all"]
+    assert f"contain {tight} % of the mean scores with tight bounds and {wide} % with wide ones" in guide
+    for kind in ("classes", "numbers"):
+        assert "{} {} and {} %".format(kind, *both[kind]) in guide
 
 
 def test_what_a_plan_holds_is_counted_by_hand():

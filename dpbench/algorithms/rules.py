@@ -193,13 +193,13 @@ CHOICES = (  # the first that applies
     Choice("squared", "dp-gcd", l1=True, why=SPARSE),
     Choice("squared", "dp-gd-average", why="any d"),
     *(
-        Choice(family, method, *side, l1=l1, few=method == "objpert" and l1 is True, rows=bool(side), why=why)
+        Choice(family, method, side, l1=l1, few=method == "objpert" and l1 is True, rows=side == COLUMNS, why=why)
         for family in ("pseudo-huber", "quantile")
         for method, side, l1, why in (
-            ("objpert", (COLUMNS,), False, "as of the logistic loss; its Jacobian is paid"),
-            ("objpert", (), True, "the same, with l1 in the objective"),
-            ("dp-gcd", (), True, SPARSE),
-            ("dp-gd-average", (), None, "any d"),
+            ("objpert", COLUMNS, False, "as of the logistic loss; its Jacobian is paid"),
+            ("objpert", math.inf, True, "the same, with l1 in the objective"),
+            ("dp-gcd", math.inf, True, SPARSE),
+            ("dp-gd-average", math.inf, None, "any d"),
         )
     ),
 )

@@ -2,6 +2,7 @@
 
 import importlib.util
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ import dpbench
 from dpbench.auditing import functions
 from dpbench.auditing.functions import OTHERS, SIZES, audit_callable, of_estimator
 from dpbench.errors import UserError
+from dpbench.own import spec
+from dpbench.own import window as windows
 from dpbench.problems.persons import OfPersons, Persons
 
 FILE = Path(__file__).resolve().parent.parent.parent / "examples" / "audit_dpbench.py"
@@ -17,17 +20,32 @@ FILE = Path(__file__).resolve().parent.parent.parent / "examples" / "audit_dpben
 
 @pytest.fixture(scope="module")
 def targets():
-    spec = importlib.util.spec_from_file_location("own_targets", FILE)
-    found = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(found)
+    where = importlib.util.spec_from_file_location("own_targets", FILE)
+    found = importlib.util.module_from_spec(where)
+    where.loader.exec_module(found)
     return found
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["classifier", "regressor", "fit", "coordinates"])
+@pytest.mark.parametrize("name", ["classifier", "regressor", "windowed", "fit", "coordinates"])
 def test_what_is_shipped_passes_with_classes_missing_values_and_outliers(targets, name):
     done = audit_callable(getattr(targets, name), 1.0, runs=200)
     assert done.passed, done
+
+
+@pytest.mark.slow
+def test_a_window_whose_mean_has_a_tenth_of_its_noise_is_found(targets, monkeypatch):
+    split = windows.split
+    monkeypatch.setattr(windows, "split", lambda *given: (way := split(*given))._replace(mean=way.mean / 10))
+    monkeypatch.setattr(spec, "compose", lambda *given: 1.0)
+    monkeypatch.setattr(windows, "guarantee", lambda *given: SimpleNamespace(error=""))
+    assert not audit_callable(targets.windowed, 1.0, runs=200).passed
+
+
+def test_what_is_audited_in_a_window_has_one(targets):
+    X, y = targets.windowed.pairs[0].first
+    model = dpbench.PrivateRegressor(bounds=(0, 10), target_bounds=(0, 2)).fit(X, y)
+    assert {entry.label for entry in model.releases_} == {*windows.LABELS, "gram", "gradient"} - {windows.MEDIAN}
 
 
 TOML = """unit = "person"
