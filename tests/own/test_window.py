@@ -144,6 +144,9 @@ def test_the_public_numbers_alone_decide_how_narrow_a_window_may_be():
     for n, choice, places in ((186, 1.0, 156), (187, 1.0, 4099)):
         assert windows.counts(np.zeros(n), choice, ONCE(n)).shape == (1, places)
         assert len(np.unique(windows.windows(n * choice >= windows.DEEP), axis=0)) == places
+    # Of 100 persons with four rows each: how many rows there are is not public, so they give no place more.
+    four = OfPersons(np.ones(400, dtype=np.int64), 2, 100, np.repeat(np.arange(100), 4))
+    assert windows.counts(np.zeros(400), 1.0, four).shape == (1, 156)
 
 
 @pytest.mark.parametrize("exact", [False, True])
