@@ -5,10 +5,11 @@ Each claim has two verdicts: as published, with the selection noise and the DP-S
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import pandas as pd
 
@@ -69,14 +70,24 @@ class TunedEnds:
         return ", ".join(f"{method} {self(problem, method)}" for method in methods)
 
 
-def decided(judge: Callable[[ClaimSetting], Mapping[str, str]], case: ClaimSetting, **values: Any) -> WithWords:
-    """One verdict from the words by reading of the paper's DP-SGD: open where they differ, which its words say.
+Judge: TypeAlias = Callable[[ClaimSetting], Mapping[str, str]]  # the words by reading of the paper's DP-SGD
+
+
+def by_case(judged: Callable[[Context, ClaimSetting], tuple[Judge, dict[str, Any]]]) -> Callable[[Context], Any]:
+    """A verdict for each of `CASES`: open where the readings differ, which its words say.
 
     Not testable where it holds with DP-CD in the place of DP-GCD as well.
     """
-    by_reading, turned = (one_word(judge(one)) for one in (case, case.exchanged))
-    verdict, words = by_reading[0], {"case": case.name, "close": CLOSE, "readings": by_reading[1]}
-    return NOT_TESTABLE if verdict == turned[0] == HELD else verdict, words | values | {"turned": turned[0]}
+
+    @functools.wraps(judged)
+    def check(context: Context) -> Iterator[WithWords]:
+        for case in CASES:
+            judge, values = judged(context, case)
+            (verdict, readings), (turned, _) = (one_word(judge(one)) for one in (case, case.exchanged))
+            words = {"case": case.name, "close": CLOSE, "readings": readings, "turned": turned}
+            yield NOT_TESTABLE if verdict == turned == HELD else verdict, words | values
+
+    return check
 
 
 def one_word(by_reading: Mapping[str, str]) -> tuple[str, str]:
@@ -91,49 +102,48 @@ def word(held: bool | None, refuted: bool = True) -> str:
 
 
 @PAPER.claim("only_progress")
-def only_progress(context: Context) -> Iterator[WithWords]:
+@by_case
+def only_progress(context: Context, case: ClaimSetting) -> tuple[Judge, dict[str, Any]]:
     """Progress: more than 5 % of the start's error taken off, by its interval; T is shown and does not decide."""
     problems = ("square", "dorothea")
-    for case in CASES:
-        ends = TunedEnds(context, "fig1", problems, case.methods)
+    ends = TunedEnds(context, "fig1", problems, case.methods)
 
-        def judge(case: ClaimSetting, ends: TunedEnds = ends) -> dict[str, str]:
-            moved = [ends.taken_off(p, *case.greedy).beyond(PROGRESS) for p in problems]
-            return {
-                reading: word(all_of(*moved, *(
-                    ends.taken_off(p, m).beyond(PROGRESS, below=True) for p in problems for m in rivals)))
-                for reading, rivals in case.rivals.items()
-            }  # fmt: skip
+    def judge(case: ClaimSetting) -> dict[str, str]:
+        moved = [ends.taken_off(p, *case.greedy).beyond(PROGRESS) for p in problems]
+        still = {m: [ends.taken_off(p, m).beyond(PROGRESS, below=True) for p in problems] for m in case.methods}
+        return {
+            reading: word(all_of(*moved, *(one for m in rivals for one in still[m])))
+            for reading, rivals in case.rivals.items()
+        }
 
-        shares = []
-        for p in problems:
-            taken = {m: ends.taken_off(p, m) for m in case.methods}
-            told = (
-                f"{m} {off.value:.1%} [{off.low:.1%}, {off.high:.1%}] in {ends(p, m)['T']:.0f} iterations"
-                for m, off in taken.items()
-            )
-            shares.append(f"{p}: of the start's error {ends.start[p]:.3g}, {', '.join(told)} taken off")
-        yield decided(judge, case, shares="; ".join(shares), progress=PROGRESS)
+    def shown(problem: str, method: str) -> str:
+        off = ends.taken_off(problem, method)
+        T = ends(problem, method)["T"]
+        return f"{method} {off.value:.1%} [{off.low:.1%}, {off.high:.1%}] in {T:.0f} iterations"
+
+    shares = (
+        f"{p}: of the start's error {ends.start[p]:.3g}, {', '.join(shown(p, m) for m in case.methods)} taken off"
+        for p in problems
+    )
+    return judge, {"shares": "; ".join(shares), "progress": PROGRESS}
 
 
 @PAPER.claim("lowest")
-def lowest(context: Context) -> Iterator[WithWords]:
+@by_case
+def lowest(context: Context, case: ClaimSetting) -> tuple[Judge, dict[str, Any]]:
     """By more than two standard errors on all three; where it is as much behind on one, it is not."""
     problems = ("log1", "log2", "madelon")
-    for case in CASES:
-        ends = TunedEnds(context, "fig1", problems, case.methods)
+    ends = TunedEnds(context, "fig1", problems, case.methods)
 
-        def judge(case: ClaimSetting, ends: TunedEnds = ends) -> dict[str, str]:
-            least = {reading: min(ends.lead(p, case.greedy, rivals) for p in problems)
-                     for reading, rivals in case.rivals.items()}  # fmt: skip
-            return {reading: word(lead > CLOSE, lead < -CLOSE) for reading, lead in least.items()}
+    def judge(case: ClaimSetting) -> dict[str, str]:
+        least = {reading: min(ends.lead(p, case.greedy, rivals) for p in problems)
+                 for reading, rivals in case.rivals.items()}  # fmt: skip
+        return {reading: word(lead > CLOSE, lead < -CLOSE) for reading, lead in least.items()}
 
-        rivals = tuple(name for name in case.methods if name not in case.greedy)
-        ratios = {p: over(ends(p, *rivals), ends(p, *case.greedy)) for p in problems}
-        yield decided(
-            judge, case, ends="; ".join(f"{p}: {ends.show(p, case.methods)}" for p in problems),
-            ratios=", ".join(f"{p} {ratio}" for p, ratio in ratios.items()),
-        )  # fmt: skip
+    rivals = [name for name in case.methods if name not in case.greedy]
+    ratios = (f"{p} {over(ends(p, *rivals), ends(p, *case.greedy))}" for p in problems)
+    shown = (f"{p}: {ends.show(p, case.methods)}" for p in problems)
+    return judge, {"ends": "; ".join(shown), "ratios": ", ".join(ratios)}
 
 
 def over(one: End, other: End) -> laws.Interval:
@@ -142,82 +152,73 @@ def over(one: End, other: End) -> laws.Interval:
 
 
 @PAPER.claim("on_a_par")
-def on_a_par(context: Context) -> Iterator[WithWords]:
+@by_case
+def on_a_par(context: Context, case: ClaimSetting) -> tuple[Judge, dict[str, Any]]:
     """On a par: the largest error over the smallest, with its interval; not better: not ahead of the next."""
     mtp = "mtp" if "mtp" in set(tuned_runs(context, "fig1")["problem"]) else STAND_INS["mtp"]
+    ends = TunedEnds(context, "fig1", ("california", mtp), case.methods)
+
     # "On a par" is a ratio with its interval, not a test for no difference: more seeds would always refute that.
-    for case in CASES:
-        ends = TunedEnds(context, "fig1", ("california", mtp), case.methods)
+    def ratios(case: ClaimSetting) -> dict[str, laws.Interval]:
+        losses = {reading: sorted([ends("california", *case.greedy), *(ends("california", m) for m in rivals)])
+                  for reading, rivals in case.rivals.items()}  # fmt: skip
+        return {reading: over(one[-1], one[0]) for reading, one in losses.items()}
 
-        def ratio(case: ClaimSetting, rivals: tuple[str, ...], ends: TunedEnds = ends) -> laws.Interval:
-            losses = sorted([ends("california", *case.greedy), *(ends("california", m) for m in rivals)])
-            return over(losses[-1], losses[0])
+    def judge(case: ClaimSetting) -> dict[str, str]:
+        better = {reading: ends.lead(mtp, case.greedy, rivals) > CLOSE for reading, rivals in case.rivals.items()}
+        return {reading: NOT_HELD if better[reading] else word(one.beyond(PAR, below=True))
+                for reading, one in ratios(case).items()}  # fmt: skip
 
-        def judge(case: ClaimSetting, ends: TunedEnds = ends, ratio: Callable[..., laws.Interval] = ratio) -> Any:
-            return {
-                reading: NOT_HELD if ends.lead(mtp, case.greedy, rivals) > CLOSE
-                else word(ratio(case, rivals).beyond(PAR, below=True))
-                for reading, rivals in case.rivals.items()
-            }  # fmt: skip
-
-        ratios = {reading or "DP-SGD with proven noise": ratio(case, rivals) for reading, rivals in case.rivals.items()}
-        yield decided(
-            judge, case, start=ends.start["california"], par=PAR, name=mtp, mtp=ends.show(mtp, case.methods),
-            ratio=" and ".join(f"{reading}: {one}" for reading, one in ratios.items()),
-            california=ends.show("california", case.methods),
-        )  # fmt: skip
+    shown = " and ".join(f"{reading or 'DP-SGD with proven noise'}: {one}" for reading, one in ratios(case).items())
+    return judge, {
+        "start": ends.start["california"], "par": PAR, "name": mtp, "mtp": ends.show(mtp, case.methods),
+        "ratio": shown, "california": ends.show("california", case.methods),
+    }  # fmt: skip
 
 
 @PAPER.claim("no_wrong_coordinate")
-def no_wrong_coordinate(context: Context) -> Iterator[WithWords]:
+@by_case
+def no_wrong_coordinate(context: Context, case: ClaimSetting) -> tuple[Judge, dict[str, Any]]:
     """By run: whether it ends with a non-zero that w* has not; at the tuned settings and at those of Table 4."""
-    every = [tuned_runs(context, "table3"), runs_at_published_settings(context)]
-    for case in CASES:
-        ends = TunedEnds(context, "table3", L1, case.methods)
-        counted = {m: {p: ends(p, m)["support_wrong"] for p in L1} for m in case.methods}
-        some = {m: any(round(count) for count in counted[m].values()) for m in case.methods}
+    ends = TunedEnds(context, "table3", L1, case.methods)
+    counted = {m: {p: ends(p, m)["support_wrong"] for p in L1} for m in case.methods}
+    runs = pd.concat([tuned_runs(context, "table3"), runs_at_published_settings(context)])
 
-        def picked(case: ClaimSetting) -> pd.Series:
-            # Run by run: a mean below one wrong coordinate would round to none.
-            rows = [select(one, problem=list(L1), algorithm=list(case.greedy))["support_wrong"] for one in every]
-            wrong: pd.Series = pd.concat(rows).dropna().gt(0)
-            return wrong
+    def picked(case: ClaimSetting) -> list[bool]:
+        # Run by run: a mean below one wrong coordinate would round to none.
+        own = select(runs, problem=list(L1), algorithm=list(case.greedy))["support_wrong"].dropna()
+        return [count > 0 for count in own]
 
-        def judge(case: ClaimSetting, some: Mapping[str, bool] = some, picked: Any = picked) -> dict[str, str]:
-            never = not picked(case).any()
-            return {reading: word(never and all(some[m] for m in rivals)) for reading, rivals in case.rivals.items()}
+    def judge(case: ClaimSetting) -> dict[str, str]:
+        some, never = {m: any(map(round, counted[m].values())) for m in case.methods}, not any(picked(case))
+        return {reading: word(never and all(some[m] for m in rivals)) for reading, rivals in case.rivals.items()}
 
-        counts = [f"{m}: {', '.join(f'{p} {count:.1f}' for p, count in counted[m].items())}" for m in case.methods]
-        own = picked(case)
-        share = laws.share_interval(int(own.sum()), len(own))
-        yield decided(judge, case, counts="; ".join(counts), some=own.sum(), of=len(own), share=share)
+    counts = (f"{m}: {', '.join(f'{p} {count:.1f}' for p, count in counted[m].items())}" for m in case.methods)
+    some, of = sum(picked(case)), len(picked(case))
+    return judge, {"counts": "; ".join(counts), "some": some, "of": of, "share": laws.share_interval(some, of)}
 
 
 @PAPER.claim("rules_coincide")
-def rules_coincide(context: Context) -> Iterator[WithWords]:
+@by_case
+def rules_coincide(context: Context, case: ClaimSetting) -> tuple[Judge, dict[str, Any]]:
     """As published each rule has the paper's selection noise; at a proven ε = 1 they are under tight accounting."""
-    for case in CASES:
-        ends = TunedEnds(context, "rules", L1, case.rules)
-        pairs = list(itertools.combinations(case.rules, 2))
-        largest = {p: max(abs(ends(p, a).lead(ends(p, b))) for a, b in pairs) for p in L1}
-        close = laws.errors(len(pairs) * (len(L1) - 1))  # the largest of so many differences
+    ends = TunedEnds(context, "rules", L1, case.rules)
+    pairs = list(itertools.combinations(case.rules, 2))
+    largest = {p: max(abs(ends(p, a).lead(ends(p, b))) for a, b in pairs) for p in L1}
+    close = laws.errors(len(pairs) * (len(L1) - 1))  # the largest of so many differences
 
-        def judge(
-            apart: str, largest: Mapping[str, float] = largest, close: float = close, few: int = len(pairs)
-        ) -> str:
-            high = max(lead for p, lead in largest.items() if p != apart)
-            return NOT_HELD if high > close else word(largest[apart] > laws.errors(few), refuted=False)
+    def judge(one: ClaimSetting) -> dict[str, str]:
+        apart = "california" if one is case else "square"  # exchanged: the problem on which they should differ
+        high = max(lead for p, lead in largest.items() if p != apart)
+        return {"": NOT_HELD if high > close else word(largest[apart] > laws.errors(len(pairs)), refuted=False)}
 
-        shown = [
-            f"{p}: {ends.show(p, case.rules)} (at most {largest[p]:.1f} standard errors apart, "
-            f"{ends(p, case.rules[0]).seeds} seeds)"
-            for p in L1
-        ]
-        ratios = {p: over(*sorted((ends(p, one) for one in case.rules), reverse=True)[::2]) for p in L1}
-        yield judge("california"), {
-            "case": case.name, "ends": "; ".join(shown), "close": close, "turned": judge("square"),
-            "ratios": ", ".join(f"{p} {ratio}" for p, ratio in ratios.items()),
-        }  # fmt: skip
+    shown = (
+        f"{p}: {ends.show(p, case.rules)} (at most {largest[p]:.1f} standard errors apart, "
+        f"{ends(p, case.rules[0]).seeds} seeds)"
+        for p in L1
+    )
+    ratios = (f"{p} {over(*sorted((ends(p, one) for one in case.rules), reverse=True)[::2])}" for p in L1)
+    return judge, {"ends": "; ".join(shown), "close": close, "ratios": ", ".join(ratios)}
 
 
 @PAPER.erratum("half_scale_selection")

@@ -22,9 +22,8 @@ if TYPE_CHECKING:
 
 @PAPER.artefact("fig2", name="fig2")
 @PAPER.artefact("fig6", name="fig6")
-@PAPER.artefact("standardised", name="standardised")
 def privacy_utility(context: Context, name: str) -> WithWords:
-    """Figs. 2 and 6, and the same on standardised columns: excess losses above, ratios to DP-GD's below."""
+    """Figs. 2 and 6: excess losses above, ratios to DP-GD's below."""
     algorithms = context.algorithms(name)
     rows = context.rows(name, timed=0)
     table, zero = tuned(rows), at_zero(rows)

@@ -1,4 +1,4 @@
-"""What the authors ran beside what the text says, β tuned, and our first reading of their data: marked variants."""
+"""What the paper's tables leave open: β tuned with T, and three rules of reset."""
 
 from __future__ import annotations
 
@@ -85,35 +85,3 @@ def reset(context: Context) -> WithWords:
         "seeds": "{seeds}",
     }
     return Table.of(frames.mappings(table), columns), {}
-
-
-AMP_VARIANTS = {  # (fraction, smoothness, rows) → words
-    ("", "", "divided"): "the published algorithm",
-    (0.9, 0.25, "divided"): "ε_p/ε_obj = 0.9",
-    (0.9, 1.0, "divided"): "and β = 1",
-    (0.9, 1.0, "undivided"): "and rows before their division: as run, no guarantee",
-}
-
-
-@PAPER.artefact("aop")
-def aop(context: Context) -> WithWords:
-    """Each difference of the authors' AOP on top of the one before, at three ε."""
-    problems, epsilons = context.problems("aop"), context.epsilons("aop")
-    rows = pd.concat([context.rows("fig2", timed=0, algorithm="aop", epsilon=epsilons), context.rows("aop", timed=0)])
-    rows = select(expand_settings(rows), problem=problems)
-    settings = ["set.fraction", "set.smoothness", "set.rows"]
-    for name, kind in zip(settings, (float, float, object), strict=True):
-        rows[name] = rows.get(name, pd.Series(np.nan, rows.index)).astype(kind)
-    table = means(rows.fillna({"set.rows": "divided"}), ["problem", "epsilon", *settings])
-    known = table[settings].astype(object).where(table[settings].notna(), "").itertuples(index=False, name=None)
-    made = Table.crossed(
-        table.assign(run=[AMP_VARIANTS.get(one, "") for one in known]),
-        [{"problem": problem, "run": words} for problem in problems for words in AMP_VARIANTS.values()],
-        {"data set": lambda key: problem_title(key["problem"]), "run": "{run}"},
-        {f"ε = {e:g}": {"epsilon": e} for e in epsilons},
-        lambda one: plus_minus(one["mean"], one["se"]),
-        missing=lambda at: context.gap("fig2" if at["run"] == AMP_VARIANTS["", "", "divided"] else "aop",
-                                       "{problem} at ε = {epsilon:g}, {run}".format_map(at)),
-        data=table,
-    )  # fmt: skip
-    return made, {}
