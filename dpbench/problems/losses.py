@@ -552,7 +552,7 @@ def get(name: str | Loss) -> Loss:
     family, _, outputs = str(name).rpartition("-")
     if family == "softmax" and outputs.isdecimal():
         return Softmax(int(outputs))
-    if family == "quantile" and re.fullmatch(r"0?\.\d+", outputs):
+    if family == "quantile" and re.fullmatch(r"\d*\.?\d+", outputs):
         return Quantile(float(outputs))
     if name in LOSSES:
         return LOSSES[name]
