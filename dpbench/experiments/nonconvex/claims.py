@@ -263,7 +263,7 @@ def one_hessian(context: Context, variant: str, data: str) -> WithWords:
     )
     share = laws.share_interval(int((needed == 1).sum()), len(needed))
     return bool((needed == 1).all() and one_each.all()), {
-        "told": words,
+        "shown": words,
         "interval": f"share that needs exactly 1 {share}",
     }
 
