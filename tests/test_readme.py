@@ -45,7 +45,7 @@ def published_values():
         f"Of {len(cells)} published values, {len(good)} are reproduced by runs that half or twice the noise would have "
         f"failed: {n['exact']} to the last digit, {n['match']} within statistical error. {n['differs']} differ. "
         f"{n['blind to noise']} agree, but would also with half or twice the noise. {n['noise not planted']} agree, "
-        f"but are not yet tested with wrong noise. {len(cells) - len(judged)} are left out. With noise that keeps ε, "
+        f"but are not yet tested with wrong noise. {len(cells) - len(judged)} are left out. At a proven ε, "
         f"{lives['yes']} of the {len(good)} still come out ({lives['cannot tell']} cannot be tested, "
         f"{lives['not run']} not run)."
     )

@@ -15,7 +15,8 @@ EVERYWHERE = {  # in docstrings, too
     r"\bdearest\b": "most expensive",
     r"\bcame to\b": "cost, or what it was",
     r"\bforesee": "predict",
-    r"kept ε|\bprinted cells?\b": "runs that keep their ε, published value",
+    r"kept ε|\bhonest (run|noise|row|setting|seed|error)s?\b|runs that keep their ε": "at a proven ε",
+    r"\bprinted cells?\b": "published value",
 }
 INSTEAD = EVERYWHERE | {
     r"\btold\b|\btells? of\b|\btells? \w+ apart": "shown, reveals or distinguishes",

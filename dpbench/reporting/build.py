@@ -217,7 +217,7 @@ def scorecard(
         where = (context.experiment.name, context.profile)
         rows += [(*where, one.name, statement(one, v), v.word, v.numbers) for one, v in verdicts(context)]
         for each in judged(context):
-            words = f"from runs that keep their ε: {in_words(each)}" if each.survival else ""
+            words = f"at a proven ε: {in_words(each)}" if each.survival else ""
             rows.append((*where, each.cell.name, words, each.word, each.outcome.numbers))
     columns = ["experiment", "profile", "name", "text", "verdict", "numbers"]
     return Scorecard(pd.DataFrame(rows, columns=columns), missing)

@@ -14,10 +14,9 @@ from dpbench.reporting.html import breakable, folding, image, join, link, table,
 
 LINES = 3  # of gaps: more are folded
 CLAIMS = (
-    "“As published” is the paper's own setting; “at a proven ε” are runs that keep their ε. Where the paper's own "
-    "setting "
-    "keeps its ε, one verdict stands for both. Open: these runs cannot decide. Not testable: it could not have failed. "
-    "Not enough data: our runs are missing."
+    "“As published” is the paper's own setting; “at a proven ε” are runs whose guarantee holds. Where the paper's own "
+    "setting has one, one verdict stands for both. Open: these runs cannot decide. Not testable: it could not have "
+    "failed. Not enough data: our runs are missing."
 )
 UNFOLDED = 4  # figures and tables of a page: more do not fit into ten screens with the claims
 

@@ -15,7 +15,7 @@ from dpbench.study.headline import Headline
 from dpbench.study.value_verdict import DIFFERS, LEFT_OUT, SURVIVES, WORDS
 
 MARKS = (
-    "A square is one published value, and its colour is the verdict on it. ●: runs that keep their ε give it too. "
+    "A square is one published value, and its colour is the verdict on it. ●: runs at a proven ε give it too. "
     "×: it differs. –: left out."
 )
 
@@ -93,7 +93,7 @@ def _verdict_sentence(record: dict[str, Any]) -> str:
     if record["survives"]:
         by = f", comes back with {record['by']}" if record["by"] else ""
         how = f" ({record['how']})" if record["how"] else ""
-        seen.append(f"from runs that keep their ε: {record['survives']}{by}{how}")
+        seen.append(f"at a proven ε: {record['survives']}{by}{how}")
     return "; ".join([word, *seen])
 
 

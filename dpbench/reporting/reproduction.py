@@ -6,7 +6,6 @@ the overview. Run times are not in it: other hardware cannot reproduce them, and
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +14,20 @@ import pandas as pd
 from dpbench import files, frames
 from dpbench.reporting.manifest import VALUES, records
 from dpbench.study import laws
-from dpbench.study.headline import SURVIVALS, Headline, headline
+from dpbench.study.headline import Headline, headline
 from dpbench.study.output import Figure, markdown
 from dpbench.study.style import figure_style
-from dpbench.study.value_verdict import BLIND, DIFFERS, EXACT, MATCH, NO_DATA, NOT_COMPARABLE, TRIVIAL, UNPLANTED
+from dpbench.study.value_verdict import (
+    BLIND,
+    DIFFERS,
+    EXACT,
+    MATCH,
+    NO_DATA,
+    NOT_COMPARABLE,
+    SURVIVES,
+    TRIVIAL,
+    UNPLANTED,
+)
 
 NAME, TITLE = "reproduction", "Published values, and what became of each"
 LEFT = "left out"
@@ -91,17 +100,11 @@ def _and_all(frame: pd.DataFrame) -> list[tuple[str, str, Headline]]:
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
     """The headline numbers as a table, with a last line for all papers; no share without its denominator."""
-    rows = []
+    rows, words = [], [word for word in FILLS if word != LEFT]
     for _, short, one in _and_all(frame):
-        size = "–" if math.isnan(one.resolution) else f"{100 * one.resolution:.0f} %"
-        lives = [f"{one.survival[word]} of {one.reproduced}" if one.reproduced else "–" for word in SURVIVALS]
-        missed = ", ".join(f"{name} {some} of {of}" for name, (some, of) in one.placebo.items())
-        rows.append([short, one.cells, sum(one.left.values()), *(one.words[word] for word in FILLS if word != LEFT),
-                     *lives, size, missed or "–"])  # fmt: skip
-    words = [word for word in FILLS if word != LEFT]
-    kept = [f"survives: {word}" for word in SURVIVALS]
-    columns = ["paper", "values", LEFT, *words, *kept, "resolution (median)", "wrong runs that would pass"]
-    return pd.DataFrame(rows, columns=columns)
+        lives = f"{one.survival[SURVIVES]} of {one.reproduced}" if one.reproduced else "–"
+        rows.append([short, one.cells, sum(one.left.values()), *(one.words[word] for word in words), lives])
+    return pd.DataFrame(rows, columns=["paper", "values", LEFT, *words, "still come out at a proven ε"])
 
 
 def _drawn(frame: pd.DataFrame) -> Any:

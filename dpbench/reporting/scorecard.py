@@ -76,7 +76,7 @@ def judged(context: Context) -> list[Judged]:
 
 
 def published_values(context: Context) -> Table:
-    """Every published value, its class, what it would have noticed, and whether runs that keep their ε give it."""
+    """Every published value, its class, what it would have noticed, and whether runs at a proven ε give it."""
     cells = judged(context)
     records = [one.record() | {"table": context.experiment.cited(one.cell.place.table)} for one in cells]
     rows = [
@@ -84,7 +84,7 @@ def published_values(context: Context) -> Table:
          record["misses"], in_words(one), one.outcome.numbers]
         for one, record in zip(cells, records, strict=True)
     ]  # fmt: skip
-    header = ["published value", "class", "why", "notices", "does not notice", "survives", "numbers"]
+    header = ["published value", "class", "why", "notices", "does not notice", "at a proven ε", "numbers"]
     summary = headline(records)
     caption = summary.sentence() if cells else "No printed value of this paper is judged here; see its claims."
     return Table(
@@ -106,6 +106,6 @@ def planted(context: Context) -> Table:
 
 
 def in_words(one: Judged) -> str:
-    """What becomes of a value in runs that keep their ε: "no; comes back with noise + weights (reduced; …)"."""
+    """What becomes of a value at a proven ε: "no; comes back with noise + weights (reduced; …)"."""
     by = f"; comes back with {' + '.join(one.by)}" if one.by else ""
     return one.survival + by + (f" ({one.how})" if one.how else "")

@@ -29,7 +29,7 @@ class Experiment:
     modules: where artefacts, claims and errata are declared, in the order of the report; order: names of artefacts
     that come first, in this order, where that of the modules is not the paper's.
     cells: printed values with our runs for each: `cells(context)` yields `study.value_verdict.Cell`s; switches: the
-    differences between the honest run and the published one that they may name.
+    differences between the run at a proven ε and the published one that they may name.
     short: the title in a few words, for navigation and axes; about: what the paper proposes, and the names and letters
     that its pages use, for a reader who has not read it.
     alone: under which settings a claim's only verdict is: BOTH where the paper's own setting keeps its ε, else PROVEN.

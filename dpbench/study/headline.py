@@ -18,7 +18,6 @@ from dpbench.study.value_verdict import (
     DIFFERS,
     EXACT,
     LEFT_OUT,
-    LOST,
     MATCH,
     NOT_RUN,
     POOLED,
@@ -27,7 +26,6 @@ from dpbench.study.value_verdict import (
 )
 
 COPY = "copy of another value"
-SURVIVALS = (SURVIVES, LOST, CANNOT_TELL, NOT_RUN)
 FREQUENT = 3  # sets of switches that are named
 
 
@@ -83,9 +81,7 @@ class Headline:
         if left and sum(n.values()):
             parts.append(f"{left} {'is' if left == 1 else 'are'} left out.")
         if self.reproduced:
-            parts.append(
-                f"With noise that keeps ε, {lives} of the {self.reproduced} still come{_s(lives)} out{self._untold()}."
-            )
+            parts.append(f"At a proven ε, {lives} of the {self.reproduced} still come{_s(lives)} out{self._untold()}.")
         return " ".join(parts)
 
     def _untold(self) -> str:
@@ -104,12 +100,12 @@ class Headline:
         lines = [
             f"left out: {sum(self.left.values())} of {self.cells}" + (f" ({left})" if left else ""),
             f"blind to noise: {self.words[BLIND]}, {self.blind_exact} of them to the last digit",
-            "from runs that keep their ε: " + ", ".join(f"{self.survival[word]} {word}" for word in SURVIVALS)
-            + (f"; most of those that are lost come back with {named}" if named else ""),
             f"differs: {len(self.differs)}" + (f" ({listed})" if listed else "")
             + (f"; chance alone would give {laws.LEVEL * self.tested:.1f} of {self.tested} tests a p below "
                f"{laws.LEVEL:g}, which the verdicts correct for" if self.tested else ""),
         ]  # fmt: skip
+        if named:
+            lines.append(f"most values that are lost at a proven ε come back with {named}")
         if not math.isnan(self.resolution):
             lines.append(f"resolution: half of the matches would have shown a gap of {100 * self.resolution:.0f} %")
         if self.placebo:

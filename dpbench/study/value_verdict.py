@@ -1,4 +1,4 @@
-"""What became of a published value: its class, how much that class says, and whether runs that keep their ε give it.
+"""What became of a published value: its class, how much that class says, and whether runs at a proven ε give it.
 
 A `Cell` is one table's row and column with all that is printed in it from the same runs. It has one verdict, from one
 setting of the runs. An experiment yields its cells as data: what is printed, our runs by the set of `Switch`es that are
@@ -25,7 +25,7 @@ BLIND, UNPLANTED = "blind to noise", "noise not planted"
 WORDS = (EXACT, MATCH, DIFFERS, BLIND, UNPLANTED, TRIVIAL, NOT_COMPARABLE, NO_DATA)
 LEFT_OUT = (TRIVIAL, NOT_COMPARABLE, NO_DATA)
 OTHER_COSTS, NOT_PUBLIC, NOTHING_VARIES = "other unit costs", "problem not public", "nothing printed that varies"
-SURVIVES, LOST, CANNOT_TELL, NOT_RUN = "yes", "no", "cannot tell", "not run"  # from runs that keep their ε
+SURVIVES, LOST, CANNOT_TELL, NOT_RUN = "yes", "no", "cannot tell", "not run"  # at a proven ε
 NOISE = {laws.HALF: "half the noise", laws.TWICE: "twice the noise", 0.0: "no noise"}  # recipes, by factor
 DECIDING = NOISE[laws.HALF], NOISE[laws.TWICE]
 NEIGHBOUR = "another setting"  # of the paper's grid: the runs of the next cell
@@ -48,7 +48,7 @@ class Place(NamedTuple):
 
 @dataclass(frozen=True)
 class Switch:
-    """One difference between the honest run and the published one.
+    """One difference between the run at a proven ε and the published one.
 
     setting: the one setting of the algorithm that turns it on, and its value; source: the line of the authors' code or
     text that shows it; keeps_epsilon: whether a run with it on still has the ε that it states.
@@ -152,7 +152,7 @@ class Outcome:
 @dataclass(frozen=True)
 class Judged:
     """A cell's verdict. outcome: under the published setting; notices: by recipe that is planted, whether its runs get
-    another verdict than the right ones; survival: in runs that keep their ε, one of `SURVIVES`, `LOST`, `CANNOT_TELL`,
+    another verdict than the right ones; survival: at a proven ε, one of `SURVIVES`, `LOST`, `CANNOT_TELL`,
     `NOT_RUN`, "" where there is nothing to survive; by: the switches that explain a value that is lost, in words;
     private: whether the settings under which it got its class keep their ε; fits: what fitted runs come to; copy_of:
     the cell whose runs these are; resolution: the gap that is seen with probability .9, relative to the value."""
@@ -207,7 +207,7 @@ class Judged:
         return {name: self.cell.ratio(one) for name, one in (runs | {at: planted.get(at) for at in DECIDING}).items()}
 
 
-PUBLISHED, KEPT = "published noise", "noise that keeps ε"
+PUBLISHED, KEPT = "published noise", "noise at a proven ε"
 POOLED = (PUBLISHED, KEPT, *DECIDING)  # the settings whose ratios are pooled
 
 
@@ -363,7 +363,7 @@ def _judged(
         return replace(judged, survival=SURVIVES)
     if honest.word == NO_DATA:
         few = f"{honest.seeds} of {laws.FEWEST} seeds"
-        return replace(judged, survival=NOT_RUN, how=few if honest.seeds else "no honest runs")
+        return replace(judged, survival=NOT_RUN, how=few if honest.seeds else "no runs at a proven ε")
     if not honest.good:
         by, how = _smallest(cell, known)
         return replace(judged, survival=LOST, by=by or (), how=how)
@@ -373,7 +373,7 @@ def _judged(
 
 
 def _seen_by_means(cell: Cell, recipe: str) -> bool:
-    """Whether the test that honest runs get, without the published stream, notices a recipe."""
+    """Whether the test that runs at a proven ε get, without the published stream, notices a recipe."""
     for name, runs, stream in cell.wrong():
         ours = runs or stream
         if name == recipe and ours and min(len(ours.get(one.quantity, ())) for one in cell.numbers) > 1:

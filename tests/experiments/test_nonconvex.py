@@ -290,10 +290,10 @@ def test_tables_print_what_the_paper_prints(experiment, tmp_path, paper):
     frame = output.frame
     assert frame["published setting"].tolist() == frame["paper"].tolist()
     assert frame.loc[frame["paper"].eq("<NA>"), "verdict"].tolist() == ["noise not planted"]
-    assert "24 of 24 cells are exact" in output.caption
+    assert "24 of 24 values come out to the last digit" in output.caption
     assert "its title says (0.040, 0.200), an erratum" in output.method
     assert rendered(experiment, context, TARGETS[6]).gaps  # no rows for the other loss
-    assert set(rendered(experiment, context, TARGETS[6]).frame["honest"]) == {"–"}
+    assert set(rendered(experiment, context, TARGETS[6]).frame["proven ε"]) == {"–"}
 
 
 @pytest.mark.parametrize(

@@ -85,7 +85,7 @@ def test_an_experiments_page_has_the_words_cells_gaps_and_sources(site):
         "published 1.0 (k = 3), chance ",
         'href="https://doi.org/10.1/small"',
         'href="#value-1"',  # a square that leads to what was compared, to the table it stands in, and the command
-        "Table 1 (p. 7), y, mean: match; notices half the noise; twice the noise; from runs that keep their ε: yes",
+        "Table 1 (p. 7), y, mean: match; notices half the noise; twice the noise; at a proven ε: yes",
         "Of 1 published value, 1 is reproduced by runs",
         'href="#tabled"',
         "Section 2, Fig. 1 (p. 3)",
@@ -201,7 +201,7 @@ def test_check_names_what_is_missing_and_exits_2(small, tmp_path, capsys):
     assert exit_.value.code == 2
     assert "no results to judge of absent; run: dpbench run --experiment absent --profile quick" in told.err
     assert "  held             1: x < y at ε = 1\n" in told.out
-    assert "  match            Table 1, y, mean: from runs that keep their ε: yes\n" in told.out
+    assert "  match            Table 1, y, mean: at a proven ε: yes\n" in told.out
     assert "chance " in told.out
     with pytest.raises(SystemExit) as exit_:
         main(["report", "--check", "--experiment", "small", "--results", str(tmp_path / "results")])

@@ -296,7 +296,7 @@ def test_survival_is_yes_no_not_run_or_cannot_tell():
 
     assert told(sample(0.6, seed=1)).survival == "yes"
     assert told(sample(0.9)).survival == "no"
-    assert (told(None).survival, told(None).how) == ("not run", "no honest runs")
+    assert (told(None).survival, told(None).how) == ("not run", "no runs at a proven ε")
     assert (told(sample(0.6, N=5)).survival, told(sample(0.6, N=5)).how) == ("not run", "5 of 20 seeds")
     blind = told(sample(0.6, seed=1), planted=FAR | {0.5: sample(0.6, seed=2)})
     assert (blind.word, blind.survival) == ("blind to noise", "")
@@ -391,13 +391,12 @@ def test_the_headline_adds_up_and_every_share_has_its_denominator():
     assert found.paragraph() == (
         "Of 7 published values, 3 are reproduced by runs that half or twice the noise would have failed: 1 to the last "
         "digit, 2 within statistical error. 1 differs. 1 agrees, but is not yet tested with wrong noise. 2 are left "
-        "out. With noise that keeps ε, 2 of the 3 still come out."
+        "out. At a proven ε, 2 of the 3 still come out."
     )
     assert found.paragraph().startswith(found.sentence())
     lines = found.lines()
     assert lines[0] == "left out: 2 of 7 (no data: 1, problem not public: 1)"
-    assert lines[2].startswith("from runs that keep their ε: 2 yes, 1 no, 0 cannot tell, 0 not run; most of those")
-    assert lines[3].startswith("differs: 1 (Table 1, method, 2 (p < .001)); chance alone would give 0.2 of 4 tests")
+    assert lines[2].startswith("differs: 1 (Table 1, method, 2 (p < .001)); chance alone would give 0.2 of 4 tests")
 
 
 def test_exact_is_tried_before_match_and_no_data_before_not_comparable():

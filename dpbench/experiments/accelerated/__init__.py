@@ -350,7 +350,7 @@ class Errors:
 
 @memoised
 def errors_of(context: Context, planted: float | None = None) -> Errors:
-    """Of the honest runs of the figures, or of published ones whose noise is so many times the right one on purpose."""
+    """Of the runs at a proven ε, or of published ones whose noise is so many times the right one on purpose."""
     ends: dict[tuple[Any, ...], End] = {}
     run: dict[tuple[Any, ...], list[End]] = {}
     for batch, name in PARTS.items():
@@ -368,13 +368,13 @@ def errors_of(context: Context, planted: float | None = None) -> Errors:
 
 @memoised
 def resamples(context: Context) -> list[Errors]:
-    """The honest errors as other seeds might have them."""
+    """The errors at a proven ε as other seeds might have them."""
     errors = errors_of(context)
     return [errors.again(np.random.Generator(np.random.PCG64DXSM(seed))) for seed in range(RESAMPLES)]
 
 
 def on_errors(sides: tuple[Any, Any]) -> Callable[[Callable[[Errors], WithWords]], Callable[[Context], WithWords]]:
-    """A claim on the honest errors: open unless nearly all resamples agree, not testable if it holds exchanged too.
+    """A claim on these errors: open unless nearly all resamples agree, not testable if it holds exchanged too.
 
     Its words have {interval}, of the claim's `ratio`, and {power}: what becomes of it with noise that is wrong on
     purpose and with the two sides exchanged, which are step or batch sizes.

@@ -10,5 +10,5 @@ EXPERIMENT = PAPER.experiment(
     claims,
     order=tuple(f"table{number}" for number in (1, 2, 3, 4, 5, 7, 9, 11, 6, 8, 10, 12)),
     cells=cells.cells,
-    alone=PROVEN,  # claims judged once are judged on runs that keep their ε
+    alone=PROVEN,  # claims judged once are judged at a proven ε
 )

@@ -81,7 +81,7 @@ def planted(context: Context, target: LossTable) -> pd.DataFrame:
     nothing = pd.Series(math.nan, index=rows.index)
     halved, m = (rows.get(name, nothing).astype(float) for name in ("set.noise", "set.m"))
     recipe = rows["planted"].astype(object).where(rows["planted"].notna(), halved.where(halved.ne(1)))
-    recipe = recipe.mask(m.notna(), "m = n // 50").mask(rows["problem"].str.endswith("sixth"), "X / 6")
+    recipe = recipe.mask(m.notna(), "m = n // 50").mask(rows["problem"].str.endswith("sixth"), "rows half as long")
     return rows.assign(recipe=recipe.mask(~paper, "α of the title")).dropna(subset=["recipe"])
 
 

@@ -41,7 +41,7 @@ def rows_of(context: Context, table: int, algorithm: str, epsilon: float, varian
     rows = finished(context, target.artefact, algorithm=algorithm, epsilon=epsilon)
     rows = select(rows.assign(problem=target.problem), variant=variant)
     if rows.empty:
-        raise NotEnough(f"no {variant or 'honest'} rows of {algorithm} at ε = {epsilon:g}", target.artefact)
+        raise NotEnough(f"no {variant or 'proven'} rows of {algorithm} at ε = {epsilon:g}", target.artefact)
     return rows
 
 

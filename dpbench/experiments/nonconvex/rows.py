@@ -106,7 +106,7 @@ def setting(target: LossTable) -> str:
 
 
 def most_iterations(context: Context, artefact: str) -> str:
-    """The iterations that an artefact's honest runs may last, whatever their T.
+    """The iterations that an artefact's runs at a proven ε may last, whatever their T.
 
     >>> class Quick:
     ...     def blocks(self, artefact):
@@ -124,7 +124,7 @@ def most_iterations(context: Context, artefact: str) -> str:
 def finished(context: Context, artefact: str, **equal: Any) -> pd.DataFrame:
     """The artefact's rows with a result: `Paper.rows`, and alpha and variant.
 
-    variant: "" for an honest run, `PUBLISHED` where all that the published runs of this method have are on, else `on`.
+    variant: "" for a run at a proven ε, `PUBLISHED` where all is on that the method's published runs have, else `on`.
     equal: columns that are kept, as timed=0.
     """
     rows = select(PAPER.rows(context, artefact), **equal)

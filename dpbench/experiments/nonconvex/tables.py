@@ -37,7 +37,7 @@ from dpbench.study.value_verdict import EXACT, MATCH, Judged
 
 @each(PAPER.artefact(t.artefact, section="loss", target=t) for t in TARGETS)
 def loss(context: Context, target: LossTable) -> WithWords:
-    """Tables 1 to 5, 7, 9 and 11: final loss of a target's runs, published and honest, beside the published table."""
+    """Tables 1 to 5, 7, 9 and 11: final loss of a target's runs, published and at a proven ε, beside the table."""
     theirs, ours = compared(context, target, variant=PUBLISHED), compared(context, target)
     outcomes = judged(context)
     rows = []
@@ -48,7 +48,6 @@ def loss(context: Context, target: LossTable) -> WithWords:
             paper_loss(paper),
             our_loss(other),
             verdict.word if verdict else "–",
-            count_std(other.iterations, other.iterations_std),
             our_loss(row),
             survival(verdict),
             whole(row.terminated),
@@ -58,14 +57,16 @@ def loss(context: Context, target: LossTable) -> WithWords:
         ])  # fmt: skip
     mine = [one for key, one in outcomes.items() if key[0] == target.table]
     exact, words = sum(one.outcome.word == EXACT for one in mine), [one.word for one in mine if one.counts]
+    digits = (
+        f"{exact} of {len(mine)} values come out to the last digit; {words.count(EXACT)} would not with wrong noise"
+    )
     match = f": {words.count(MATCH)} of {len(words)} values that can be judged match" if words else ""
-    header = ["method", "ε", "paper", "published setting", "verdict", "its iterations", "honest", "survives",
-              "terminated", "iterations", "Hessians", "T"]  # fmt: skip
+    header = ["method", "ε", "paper", "published setting", "verdict", "proven ε", "survives", "terminated",
+              "iterations", "Hessians", "T"]  # fmt: skip
     beside = theirs[["loss", "loss_std", "iterations", "hessian_evaluations", "terminated", "crashed"]]
     missing = gaps(context, target, ours, theirs)
     return Table(pd.DataFrame(rows, columns=header), ours.join(beside.add_prefix("published_")), missing), {
-        "cells": f" {exact} of {len(mine)} cells are exact." if exact else "", "exact": exact, "known": len(mine),
-        "came": f": {exact} of {len(mine)} values come out to the last digit" if exact else match,
+        "cells": f" {digits}." if exact else "", "came": f": {digits}" if exact else match,
         "rule": PAPER.phrases["stream" if "logistic" in target.problem else "keyed"],
         "seeds": span(ours["seeds"]), "setting": setting(target), "cap": most_iterations(context, target.artefact),
     }  # fmt: skip
@@ -86,7 +87,7 @@ def hessians(context: Context, target: LossTable) -> WithWords:
         ]
         for names, row, paper, other in paired(ours, theirs)
     ]
-    header = ["method", "ε", "paper", "published setting", "honest", "iterations"]
+    header = ["method", "ε", "paper", "published setting", "proven ε", "iterations"]
     missing = gaps(context, target, ours, theirs)
     return Table(pd.DataFrame(rows, columns=header), ours, missing), {
         "seeds": span(ours["seeds"]), "setting": setting(target), "cap": most_iterations(context, target.artefact),
@@ -193,7 +194,7 @@ def our_loss(row: Ours) -> str:
 
 
 def survival(verdict: Judged | None) -> str:
-    """Whether a published value survives in runs that keep their ε, in words."""
+    """Whether a published value survives at a proven ε, in words."""
     if verdict is None:
         return "–"
     if not verdict.by:

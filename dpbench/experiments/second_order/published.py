@@ -2,7 +2,7 @@
 
 Most are seconds or bytes of a machine, or what no run varies; the ends of Fig. 1 alone are judged. Their runs have half
 and twice the noise on purpose in the artefact `planted`. At ε = 1 the published conversions of ε are `bs16`, and no run
-of a good T goes as far as the published reset, so the honest runs are the published ones.
+of a good T goes as far as the published reset, so the runs at a proven ε are the published ones.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def ends_of_the_figure(context: Context, published: Mapping[str, Any]) -> Iterat
     """Where the curves of Fig. 1 end, and its dashed best loss, which we take for DP-GD's."""
     rows, planted = rows_of_ends(context), context.rows(PLANTED, timed=0, problem=PROBLEM, epsilon=1.0)
     for name, end in published["fig1"]["ends"].items():
-        # Without a switch: at ε = 1 the published ρ is that of bs16, so runs that keep their ε are the published ones.
+        # Without a switch: at ε = 1 the published ρ is that of bs16, so runs at a proven ε are the published ones.
         own = select(rows, algorithm=name)["excess"].tolist()
         yield Cell(
             Place("Fig. 1", look(name).label, "best loss (dashed)" if name == "dp-gd" else "end"),
