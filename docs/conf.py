@@ -25,6 +25,8 @@ html_theme = "furo"
 html_title = f"dpbench {__version__}"
 html_show_sphinx = False
 html_copy_source = False
+html_static_path = ["_static"]
+html_css_files = ["pages.css"]
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
@@ -100,6 +102,24 @@ def _link_terms(app, doctree, docname):
             text.parent.replace(text, [*parts, nodes.Text(text[at:])])
 
 
+TABLE = re.compile(r'<table class="docutils.*?</table>', re.DOTALL)
+HEAD = re.compile(r'<th class="head"[^>]*><p>(.*?)</p></th>', re.DOTALL)
+
+
+def _label_cells(app, pagename, templatename, context, doctree):
+    """Give each cell the name of its column: on a phone it stands cell below cell (`_static/pages.css`)."""
+
+    def labelled(found):
+        names = [re.sub(r"<[^>]*>", "", name) for name in HEAD.findall(found[0])]
+        rows = re.split(r"(?=<tr)", found[0])
+        for i, row in enumerate(rows):
+            at = iter(names)
+            rows[i] = re.sub(r"<td", lambda _: f'<td data-label="{next(at, "")}"', row)  # noqa: B023
+        return "".join(rows)
+
+    context["body"] = TABLE.sub(labelled, context.get("body", ""))
+
+
 def _titles(doctree):
     """What the page is about: it needs no link to that."""
     from docutils import nodes
@@ -130,4 +150,5 @@ def setup(app):
     """Hook the above into a build."""
     app.connect("builder-inited", _generate)
     app.connect("doctree-resolved", _link_terms)
+    app.connect("html-page-context", _label_cells)
     app.connect("autodoc-process-docstring", _as_rst, priority=400)  # before napoleon reads the sections

@@ -29,7 +29,10 @@ NOTATION = (
     "accounting and the neighbours are the user's choice where the method takes more than one. A test compares "
     "every sensitivity with the noise that is drawn."
 )
-HEADER = ["release", "what", "mechanism", "times", "add/remove", "replace-one", "because", "where"]
+HEADER = ["release", "what", "mechanism", "times", "add/remove", "replace-one", "because"]
+BREAKING = (
+    "Most repeat what a paper's code does. A run with one of them has `private` = false and is marked on every page."
+)
 AUDIT = ["release", "audited at", "bound", "claim"]
 AUDIT_SLACK = 1 + 1e-3  # bounds and claims are printed to three digits
 PUBLISHED = (
@@ -62,15 +65,15 @@ def sections() -> Iterator[Section]:
         if fixed:
             continue
         releases = [
-            [*(one.label, one.value, one.mechanism, one.count, one.add_remove or "–", one.replace_one or "–"), one.why]
+            [one.label + (f" ({one.when})" if one.when else ""), one.value, one.mechanism, one.count,
+             one.add_remove or "–", one.replace_one or "–", one.why]
             for one in method.discloses
-        ]
-        releases = [[*row, one.when] for row, one in zip(releases, method.discloses, strict=True)]
+        ]  # fmt: skip
         yield Section(name, method.title or name, list(_facts(method, name)), releases, bounds.get(name, []))
 
 
 def _facts(method: Algorithm, name: str) -> Iterator[tuple[str, str]]:
-    yield "private", "yes" if method.private else f"no: without paying it takes {method.unpaid}"
+    yield "private", _private(method, name)
     both = method.discloses and any(one.add_remove for one in method.discloses)
     yield (
         "proved for",
@@ -83,8 +86,24 @@ def _facts(method: Algorithm, name: str) -> Iterator[tuple[str, str]]:
     yield "counts as public", ", ".join(filter(None, ("n", method.counts_public)))
     if method.stops_early:
         yield "stops early", "it may; its ε is that of all it planned"
-    for variant, flaw in _flaws(method, name):
-        yield f"not private: {variant}", flaw
+
+
+def _private(method: Algorithm, name: str) -> str:
+    """Yes or no, and with which settings not: why is in the table of `breaking`."""
+    if not method.private:
+        return f"no: without paying it takes {method.unpaid}"
+    broken = [f"`{variant}`" for variant, _ in _flaws(method, name)]
+    return "yes" + (f", but not with {' or '.join(broken)}" if broken else "")
+
+
+def breaking() -> list[list[str]]:
+    """Rows (setting, methods, why): the settings with which a private method has no guarantee."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for name in algorithms.names(wrappers=True):
+        method, fixed = algorithms.resolve(name)
+        for each in () if fixed else _flaws(method, name):
+            found.setdefault(each, []).append(name)
+    return [[f"`{variant}`", ", ".join(methods), flaw] for (variant, flaw), methods in sorted(found.items())]
 
 
 def _flaws(method: Algorithm, name: str) -> Iterator[tuple[str, str]]:
@@ -93,7 +112,7 @@ def _flaws(method: Algorithm, name: str) -> Iterator[tuple[str, str]]:
         return
     defaults = make_settings(method, {})
     if flaw := method.flaw(defaults, method.accounting("paper")):
-        yield f"accounting {method.paper_accounting}", flaw
+        yield f"--accounting paper ({method.paper_accounting})", flaw
     for alias in algorithms.names():
         target, fixed = algorithms.resolve(alias)
         if target is method and fixed:
@@ -138,6 +157,7 @@ def text() -> str:
     parts = [f"# {TITLE}", f"{INTRO} {summary(methods)}", NOTATION, "## Mechanisms"]
     parts.append(_markdown(["mechanism", "sensitivity in", "theorem"], [[k, *v] for k, v in MECHANISMS.items()]))
     parts += ["## Composition", _markdown(["accounting", "what it is"], [list(mode) for mode in modes()])]
+    parts += ["## Settings that break a guarantee", BREAKING, _markdown(["setting", "methods", "why"], breaking())]
     for one in methods:
         parts += [f"## {one.name}", f"**{one.title}**"]
         parts.append("\n".join(f"- *{name}*: {told}" for name, told in one.facts))
@@ -149,7 +169,7 @@ def text() -> str:
 
 def summary(methods: list[Section]) -> str:
     """How many methods are private, and what the audit found of them."""
-    others = [one.name for one in methods if dict(one.facts)["private"] != "yes"]
+    others = [one.name for one in methods if dict(one.facts)["private"].startswith("no")]
     audited = [one for one in methods if one.audited]
     rows = [row for one in audited for row in one.audited]
     broken = [row for row in rows if float(row[2].split(" ≥ ")[1]) > float(row[3]) * AUDIT_SLACK]
