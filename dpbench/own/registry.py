@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import os
-import re
 from collections.abc import Mapping, Sequence
 from functools import cache, reduce
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pandas as pd
 
 from dpbench.errors import UserError, nearest
 from dpbench.files import read_toml
@@ -43,7 +43,7 @@ class EntryField(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         texts = value if self.list and isinstance(value, list) and value else [None if self.list else value]
         if not all(isinstance(one, str) and one.strip() and one.isprintable() for one in texts):
             return "must be a list of texts, one at least" if self.list else "must be text on one line"
-        if self.date and not re.fullmatch(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])", value):
+        if self.date and str(pd.to_datetime(value, format="%Y-%m-%d", errors="coerce"))[:10] != value:
             return "must be a date as 2026-12-31"
         return "" if not self.values or value in self.values else f"must be one of {', '.join(self.values)}"
 

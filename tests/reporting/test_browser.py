@@ -133,6 +133,27 @@ def test_the_pages_of_the_repository_are_short_and_no_table_is_cut(tmp_path):
     assert all(one["screens"] <= 10 for one in found.values())
 
 
+WIDE = """<script>addEventListener("load", () => document.body.setAttribute("data-probe", JSON.stringify({
+  cut: [...document.querySelectorAll(".table-wrapper, .highlight")].filter(one =>
+    !one.closest(".highlight-console") && one.querySelector("pre, table").scrollWidth > one.clientWidth + 1).length,
+  tables: document.querySelectorAll(".table-wrapper").length,
+  overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth})));</script>"""
+
+
+@pytest.mark.slow
+def test_only_what_a_terminal_prints_is_wider_than_a_phone_in_the_documentation(tmp_path):
+    built = ROOT / "docs" / "_build" / "html"
+    if not (built / "index.html").exists():
+        pytest.skip("make docs builds the pages")
+    shutil.copytree(built, tmp_path / "html")
+    pages = [str(path.relative_to(built)) for path in sorted(built.rglob("*.html")) if path.parent != built]
+    for page in pages:
+        with_probe(tmp_path / "html" / page, WIDE)
+    found, _ = in_frames(tmp_path, {page: (tmp_path / "html" / page).as_uri() for page in pages}, ["phone"])
+    assert sum(one["tables"] for one in found.values()) > 100
+    assert {page: one for (page, _), one in found.items() if one["cut"] or one["overflow"] > 0} == {}
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_nothing_but_tables_scrolls_sideways_on_a_phone(seen, page):
     assert told(seen, page, "phone")["overflow"] <= 0

@@ -174,9 +174,10 @@ def _ends(axis: Axes, ends: list[tuple[Look, float, float]], stands: tuple[float
             axis.plot(x, max(y, FLOOR), look.marker, color=look.colour, mec="white", mew=0.7, ms=6.5, zorder=4,
                       clip_on=False)  # fmt: skip
     if still:
-        # Below on the right: the curves fall early, and end on the left where others never leave the start.
-        words = "\n".join(["at the start:", *still])
-        axis.text(0.99, 0.03, words, transform=axis.transAxes, fontsize=6.5, color=GREY, ha="right")
+        words = ["at the start:", *still]
+        axis.text(0.99, 0.02, "\n".join(words), transform=axis.transAxes, fontsize=6.5, color=GREY, ha="right")
+        low, high = axis.get_ylim()  # and room below all curves and bands, 7 % of the axis for each line
+        axis.set_ylim(low * (low / high) ** (0.07 * len(words) / (1 - 0.07 * len(words))))
 
 
 def _ordinate(axis: Axes, panel: pd.DataFrame, start: float) -> None:

@@ -31,8 +31,9 @@ def on_the_way(context: Context, name: str, x: str) -> WithWords:
     # DP-Newton without a rival, or the other way round, compares nothing: such a panel is a gap.
     sides = curves["algorithm"].str.startswith("dp-newton").groupby([curves["epsilon"], curves["problem"]]).nunique()
     panels = [at for at in asked if sides.get(at, 0) > 1] or asked[:1]
-    columns = min(2, len(panels))
-    page = Panels(context, name, len(panels), columns=columns, size=(5.0 if columns == 1 else 3.6, 2.5), room=0.9)
+    columns = min(2, len(panels))  # a page of print is 7 inches wide and 9 high
+    size = (5.0 if columns == 1 else 3.6, 2.0 if len(panels) > 4 else 2.5)
+    page = Panels(context, name, len(panels), columns=columns, size=size, room=0.9)
     for epsilon, problem in asked:
         if (epsilon, problem) not in panels:
             page.note(f"{problem} at ε = {epsilon:g}")
