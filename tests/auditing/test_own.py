@@ -14,6 +14,7 @@ from dpbench.errors import UserError
 from dpbench.own import spec
 from dpbench.own import window as windows
 from dpbench.problems.persons import OfPersons, Persons
+from tests.own.test_persons import SETTINGS, TAKEN
 
 FILE = Path(__file__).resolve().parent.parent.parent / "examples" / "audit_dpbench.py"
 
@@ -77,6 +78,27 @@ def test_the_default_for_an_estimator_of_persons_is_all_rows_of_one(tmp_path, mo
         assert (worlds[0] != worlds[1]).any()  # of equal noise: what differs are the rows
     (done,) = dpbench.audit(estimators(tmp_path)[kind], 1.0, runs=40)
     assert done.passed
+    assert "all rows of one" in done.pair
+
+
+OF_NUMBERS = [{}, {"row_bound": "private"}, {"intervals": True}]
+CANARIES = [
+    *(
+        (dpbench.PrivateClassifier, {"classes": [0, 1], "algorithm": name, "settings": SETTINGS.get(name)})
+        for name in TAKEN["logistic"]
+    ),
+    (dpbench.PrivateClassifier, {"classes": [0, 1, 2]}),
+    *((dpbench.PrivateRegressor, {"target_bounds": (-1, 1), "algorithm": name}) for name in TAKEN["squared"]),
+    *((dpbench.PrivateRegressor, {"target_bounds": (-1, 1), **given}) for given in OF_NUMBERS),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "given"), CANARIES)
+def test_no_method_that_takes_a_unit_shows_all_rows_of_a_person_beyond_epsilon(monkeypatch, kind, given):
+    monkeypatch.setattr(functions, "PILOTS", ((8, 1),))
+    (done,) = dpbench.audit(kind(**given, bounds=(-1, 1), unit=True), 1.0, runs=120)
+    assert done.passed, done
     assert "all rows of one" in done.pair
 
 
