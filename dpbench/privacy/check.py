@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.accounting.gaussian import as_gaussian
+from dpbench.privacy.accounting.gaussian import as_gaussian, squared_mu
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.disclosure import undeclared
@@ -166,10 +166,9 @@ def profile(composition: Composition, relation: Relation, deltas: Sequence[float
 
 def mu(composition: Composition) -> float | None:
     """μ where everything in `composition` is Gaussian on all rows, None where it is not."""
-    parts = [(as_gaussian(r) if isinstance(r, LastIterate) else r, count) for r, count, _ in composition]
-    if not parts or not all(isinstance(release, Gaussian) for release, _ in parts):
-        return None
-    return math.sqrt(math.fsum(n / r.noise_multiplier**2 for r, n in parts if isinstance(r, Gaussian)))
+    parts = tuple((as_gaussian(r) if isinstance(r, LastIterate) else r, count) for r, count, _ in composition)
+    gaussian = parts and all(isinstance(release, Gaussian) for release, _ in parts)
+    return math.sqrt(squared_mu(parts)) if gaussian else None
 
 
 def trade_off(composition: Composition, relation: Relation, alphas: Sequence[float] | Curve) -> Curve:

@@ -7,7 +7,7 @@ A release is named by its noise multiplier: noise standard deviation (Gaussian) 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias
@@ -358,9 +358,9 @@ Counts: TypeAlias = tuple[tuple[Release, int], ...]  # releases without their la
 
 def counted(composition: Composition) -> Counts:
     """Equal releases of all labels together, in a canonical order."""
-    counts: dict[Release, int] = {}
+    counts: Counter[Release] = Counter()
     for entry in composition:
-        counts[entry.release] = counts.get(entry.release, 0) + entry.count
+        counts[entry.release] += entry.count
     return tuple(sorted(counts.items(), key=repr))
 
 
@@ -407,20 +407,17 @@ class _Counted:
     """How often each (release, label), of all replicates alike and beside these of some."""
 
     def __init__(self) -> None:
-        self.shared: dict[tuple[Release, str], int] = {}
-        self.own: defaultdict[int, dict[tuple[Release, str], int]] = defaultdict(dict)
+        self.shared: Counter[tuple[Release, str]] = Counter()
+        self.own: defaultdict[int, Counter[tuple[Release, str]]] = defaultdict(Counter)
 
     def add(self, key: tuple[Release, str], count: int, members: Sequence[int] | None) -> None:
         """`count` more for the replicates `members`, None for all."""
         for counts in [self.shared] if members is None else [self.own[i] for i in members]:
-            counts[key] = counts.get(key, 0) + count
+            counts[key] += count
 
-    def of(self, i: int) -> dict[tuple[Release, str], int]:
+    def of(self, i: int) -> Counter[tuple[Release, str]]:
         """All of replicate `i`."""
-        counts = dict(self.shared)
-        for key, count in self.own.get(i, {}).items():
-            counts[key] = counts.get(key, 0) + count
-        return counts
+        return self.shared + self.own[i]
 
 
 class Ledger:
@@ -468,19 +465,17 @@ class Ledger:
 
     def planned(self, i: int) -> Composition:
         """The most that replicate `i` could have released: what was planned for it, and what it released beside."""
-        counts = self._released.of(i)
-        return self._composition(counts | {k: max(n, counts.get(k, 0)) for k, n in self._planned.of(i).items()})
+        return self._composition(self._released.of(i) | self._planned.of(i))  # of each, the larger count
 
     def unplanned(self, i: int) -> list[str]:
         """The labels of which replicate `i` released more, or at other noise, than was planned; none without a plan."""
         plan = self._planned.of(i)
-        over = {label for (release, label), n in self._released.of(i).items() if n > plan.get((release, label), 0)}
-        return sorted(over) if plan else []
+        return sorted({label for _, label in self._released.of(i) - plan}) if plan else []
 
-    def _composition(self, counts: dict[tuple[Release, str], int]) -> Composition:
+    def _composition(self, counts: Counter[tuple[Release, str]]) -> Composition:
         listed = tuple(counts.items())
         if listed not in self._sorted:
-            entries = (CountedRelease(release, count, label) for (release, label), count in listed if count)
+            entries = (CountedRelease(release, count, label) for (release, label), count in listed)
             composition = tuple(sorted(entries, key=lambda e: (e.label, repr(e.release))))
             self._sorted[listed] = self._known.setdefault(composition, composition)
         return self._sorted[listed]
@@ -492,7 +487,7 @@ class Ledger:
         """
         counts = self._released.of(i)
         return [
-            {"label": e.label, "release": str(e.release), "count": counts.get((e.release, e.label), 0)}
+            {"label": e.label, "release": str(e.release), "count": counts[e.release, e.label]}
             | {"planned": e.count}
             | (_drawn_words(self._drawn[e.release, e.label]) if (e.release, e.label) in self._drawn else {})
             for e in self.planned(i)
