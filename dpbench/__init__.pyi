@@ -16,6 +16,7 @@ from .experiments.rows import status as status
 from .experiments.running import Runs as Runs
 from .experiments.running import run_algorithm as run_algorithm
 from .experiments.running import run_experiment as run_experiment
+from .own.arguments import PrivacyWarning as PrivacyWarning
 from .own.card import card as card
 from .own.estimators import PrivateClassifier as PrivateClassifier
 from .own.estimators import PrivateRegressor as PrivateRegressor
@@ -28,7 +29,6 @@ from .own.inputs import check_rows as check_rows
 from .own.model import statement as statement
 from .own.onnx import export as export
 from .own.planning import plan as plan
-from .own.reading import PrivacyWarning as PrivacyWarning
 from .privacy.data_budget import DataBudget as DataBudget
 from .reporting.build import Scorecard as Scorecard
 from .reporting.build import report as report

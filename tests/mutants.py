@@ -437,7 +437,7 @@ ROWS = CONTRACT + "the_rows_of_a_fit_are_those_of_its_predictions[private-two]"
 OWN = [
     Mutant(FACE, "(scores > 0).astype(int)", "(scores < 0).astype(int)",
            CLASSES + "the_second_of_two_classes_has_the_positive_scores", "the two classes are swapped"),
-    Mutant("own/reading.py", "return tuple(sorted(found))", "return tuple(found)",
+    Mutant("own/arguments.py", "return tuple(sorted(found))", "return tuple(found)",
            CLASSES + "classes_are_sorted_and_a_label_beyond_makes_its_row_zeros",
            "classes keep the order they were given in"),
     Mutant(ENGINE, "rows[~known] = 0.0  # an unknown label", "# an unknown label",

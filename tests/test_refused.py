@@ -11,7 +11,7 @@ from dpbench.cli.options import parse_settings, parse_shares
 from dpbench.datasets.loading import check_content
 from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import DataError, PrivacyError, UserError
-from dpbench.own.reading import sorted_labels
+from dpbench.own.arguments import sorted_labels
 from dpbench.privacy.disclosure import Disclosure
 from dpbench.problems import Declaration
 from dpbench.problems.catalogue import declare

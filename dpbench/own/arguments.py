@@ -1,4 +1,4 @@
-"""How an estimator reads its parameters, X and y; in messages without any cell.
+"""What an estimator is given, its parameters, X and y, as a fit takes them; in messages without any cell.
 
 What is public (a shape, a type) is refused before a fit is paid for; what a cell says is not.
 """

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 from dpbench import algorithms
 from dpbench.algorithms import rules
 from dpbench.errors import positive
-from dpbench.own import intervals, reading
+from dpbench.own import arguments, intervals
 from dpbench.own import model as models
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import execute, rows_of
@@ -144,7 +144,7 @@ class _Private(BaseEstimator):
         if self.budget is not None:  # before a cell is read: what a cell says must not decide whether it is paid for
             whole, what = plan.whole, f"{type(self).__name__}, {plan.name}"
             charge = self.budget.charge(what, plan.releases, whole.epsilon, whole.delta, unit=unit)
-        reading.warn_of_clones(tuple(schema.columns), seeded=self.random_state is not None, charged=bool(charge))
+        arguments.warn_of_clones(tuple(schema.columns), seeded=self.random_state is not None, charged=bool(charge))
         if wrong is not None:
             raise wrong
         encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=of_rows["positional"])
@@ -188,7 +188,7 @@ class _Private(BaseEstimator):
         """(X, y, schema, how a model says that they were read, an error that a cell made, to raise when it is paid)."""
         table = self.schema is not None or self.categories is not None or isinstance(self.bounds, Mapping)
         if self.schema is not None:
-            return *reading.by_schema(self, X, y), {"positional": False, "written": True, "classes_read": False}, None
+            return *arguments.by_schema(self, X, y), {"positional": False, "written": True, "classes_read": False}, None
         if table and not hasattr(X, "columns"):
             raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
         wrong = None
@@ -198,12 +198,12 @@ class _Private(BaseEstimator):
                     "bounds: give the public range of the features, (low, high), numbers or one per column; it is "
                     "never taken from the data, which would reveal something about them"
                 )
-            X, wrong = reading.array_of(self, X)
-        y = reading.labels_of(y, len(X))
+            X, wrong = arguments.array_of(self, X)
+        y = arguments.labels_of(y, len(X))
         # Every estimator goes on by a schema, also where bounds and categories were given one by one.
         target, read = self._target(y)
         names = list(X.columns) if table else [f"x{i}" for i in range(X.shape[1])]
-        schema = reading.schema_of(
+        schema = arguments.schema_of(
             names, self.bounds, self.categories, target, self.row_bound if self._row_bound is None else None
         )
         features = [] if table else [str(name) for name in getattr(self, "feature_names_in_", [])]
@@ -255,7 +255,7 @@ class _Private(BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if self.model_.positional:
-            X, wrong = reading.array_of(self, X, reset=False)
+            X, wrong = arguments.array_of(self, X, reset=False)
             if wrong is not None:
                 raise wrong
         return self.model_.scores(X)
@@ -337,29 +337,29 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
     def _target(self, y: Any) -> tuple[Target, bool]:
         if self.classes is None:
-            y = reading.typed(y)
+            y = arguments.typed(y)
             if y.dtype.kind == "f" and not np.isfinite(y).all():
                 raise ParameterError("y: a label is missing or infinite; with classes= its row is left out")
             check_classification_targets(y)
             warnings.warn(
                 "the set of classes was read off y, which no ε covers; give it as classes=",
-                reading.PrivacyWarning,
+                arguments.PrivacyWarning,
                 stacklevel=4,
             )
             if len(labels := np.unique(y)) < 2:
                 raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
-            return Target(name="", classes=reading.sorted_labels(labels)), True
+            return Target(name="", classes=arguments.sorted_labels(labels)), True
         try:
             given = list(self.classes)
         except TypeError:
             raise ParameterError("classes: give a list of texts, or of numbers") from None
-        return Target(name="", classes=reading.sorted_labels(given)), False
+        return Target(name="", classes=arguments.sorted_labels(given)), False
 
     def _weights(self, labels: tuple[Any, ...]) -> tuple[float, ...] | None:
-        return reading.weights_of(self.class_weight, labels)
+        return arguments.weights_of(self.class_weight, labels)
 
     def become(self, model: Model, *of: Any) -> Any:
-        self.classes_ = reading.typed(model.labels)
+        self.classes_ = arguments.typed(model.labels)
         return super().become(model, *of)
 
     def decision_function(self, X: Any) -> np.ndarray:
@@ -413,7 +413,7 @@ class PrivateRegressor(RegressorMixin, _Private):
             raise ParameterError("y: not numbers; PrivateClassifier takes classes")
         if self.target_bounds is None:
             raise ParameterError("target_bounds: give the public range of the target, (low, high)")
-        (low,), (high,) = reading.bounds_of("target_bounds", self.target_bounds, 1)
+        (low,), (high,) = arguments.bounds_of("target_bounds", self.target_bounds, 1)
         return Target(name="", bounds=(float(low), float(high))), False
 
     def become(self, model: Model, *of: Any) -> Any:

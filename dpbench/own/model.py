@@ -254,7 +254,7 @@ def now() -> str:
 
 def save(path: str | os.PathLike[str], model: Model, statement: Statement) -> None:
     """Write model and statement as JSON; refused where `load` would refuse it."""
-    checked(model, statement)
+    check_model(model, statement)
     content = msgspec.to_builtins(model)
     if model.intervals is None:  # so that a file is what it was before there were any
         del content["intervals"]
@@ -274,7 +274,7 @@ def load(path: str | os.PathLike[str]) -> tuple[Model, Statement, list[str]]:
     except (msgspec.ValidationError, UserError, ArithmeticError) as error:
         raise UserError(f"{path}: not a model that dpbench saved ({error})") from None
     try:
-        return model, statement, checked(model, statement)
+        return model, statement, check_model(model, statement)
     except DoesNotHold as error:
         raise DoesNotHold(f"{path}: {error}") from None
 
@@ -292,10 +292,10 @@ def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
     return load(model)[1:]
 
 
-def checked(model: Model, stated: Statement) -> list[str]:
+def check_model(model: Model, stated: Statement) -> list[str]:
     """What holds of a statement, a line each; DoesNotHold for what does not."""
     stranger = algorithms.not_ours(stated.mechanism, stated.settings)
-    wrong = statements.checked(stated, word_of=stranger)
+    wrong = statements.check_statement(stated, word_of=stranger)
     if stated.mechanism.startswith(algorithms.SERVED):
         stranger = stated.mechanism  # nothing of its code is run to read a model
     # A method of a plug-in cannot be planned again, as its code may be another by now.

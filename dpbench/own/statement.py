@@ -1,8 +1,8 @@
 """A model as a file, with the statement of what its release cost: no pickle, checked before it is used.
 
-The statement is what the fit said of itself, so what can be computed again is: `checked` composes its releases by the
-second accountant and writes its sentence anew. The file's digest tells an accident, not a forger, who would write a new
-one. What nobody can compute from the file, `Statement.lines` names as stated by it.
+The statement is what the fit said of itself, so what can be computed again is: `check_statement` composes its releases
+by the second accountant and writes its sentence anew. The file's digest tells an accident, not a forger, who would
+write a new one. What nobody can compute from the file, `Statement.lines` names as stated by it.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def released(composition: Composition) -> list[dict[str, Any]]:
     return [{"release": plain(release), "count": count, "label": label} for release, count, label in composition]
 
 
-def checked(statement: Statement, *, word_of: str | None = None) -> list[str]:
+def check_statement(statement: Statement, *, word_of: str | None = None) -> list[str]:
     """What was computed again and holds, one line each; DoesNotHold where something does not.
 
     word_of: as of `sentence`.

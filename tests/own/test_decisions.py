@@ -13,7 +13,7 @@ from sklearn.pipeline import make_pipeline
 import dpbench
 from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, load_model
 from dpbench.errors import UserError
-from dpbench.own import inputs, reading
+from dpbench.own import arguments, inputs
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.schema import Column, Schema, Target
 
@@ -82,7 +82,7 @@ def test_labels_keep_their_type_through_predict_score_and_a_file(classes, by_sch
     again = load_model(tmp_path / "m.json")
     assert [type(one) for one in again.classes_.tolist()] == [type(one) for one in classes]
     assert again.score(table, y) == model.score(table, y)
-    monkeypatch.setattr(reading, "_WARNED", set())
+    monkeypatch.setattr(arguments, "_WARNED", set())
     with pytest.warns(PrivacyWarning, match="several fits"):
         assert not np.isnan(cross_val_score(model, table, y, cv=3)).any()
 
@@ -120,7 +120,7 @@ def test_what_a_cell_says_does_not_decide_whether_it_is_paid_for():
 
 def test_clones_that_scikit_learn_fits_to_the_same_rows_are_warned_of_once(recwarn, monkeypatch):
     model = PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1])
-    monkeypatch.setattr(reading, "_WARNED", set())
+    monkeypatch.setattr(arguments, "_WARNED", set())
     model.fit(LINE, np.arange(60) % 2)
     assert not recwarn.list
     cross_val_score(model, LINE, np.arange(60) % 2, cv=3)
@@ -131,7 +131,7 @@ def test_clones_that_scikit_learn_fits_to_the_same_rows_are_warned_of_once(recwa
 
 def told_of_clones(recwarn, monkeypatch, fit, **given):
     """The warnings of what fits clones of a classifier to the same rows."""
-    monkeypatch.setattr(reading, "_WARNED", set())
+    monkeypatch.setattr(arguments, "_WARNED", set())
     recwarn.clear()
     fit(PrivateClassifier(1.0, delta=1e-4, bounds=(0, 1), classes=[0, 1], **given))
     return [str(one.message) for one in recwarn.list if one.category is PrivacyWarning]
@@ -174,7 +174,7 @@ def test_a_seed_of_ones_own_or_a_budget_is_not_warned_of(recwarn, monkeypatch):
 
 
 def test_a_regressors_bagging_is_warned_of_too(recwarn, monkeypatch):
-    monkeypatch.setattr(reading, "_WARNED", set())
+    monkeypatch.setattr(arguments, "_WARNED", set())
     BaggingRegressor(PrivateRegressor(1.0, bounds=(0, 1), target_bounds=(0, 1)), n_estimators=2).fit(LINE, LINE[:, 0])
     assert [one.category for one in recwarn.list] == [PrivacyWarning]
 

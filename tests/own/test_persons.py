@@ -445,7 +445,7 @@ def test_a_saved_model_of_persons_cannot_say_that_it_is_of_rows(tmp_path):
     model = fitted("two", X, y, ids, random_state=None)
     for wrong in ("", "patient"):
         with pytest.raises(models.DoesNotHold):
-            models.checked(model.model_, msgspec.structs.replace(model.statement_, unit=wrong))
+            models.check_model(model.model_, msgspec.structs.replace(model.statement_, unit=wrong))
     with pytest.raises(ValueError, match="unit"):
         msgspec.structs.replace(model.model_, spec=msgspec.structs.replace(model.model_.spec, unit="patient"))
 
