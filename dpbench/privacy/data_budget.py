@@ -34,18 +34,10 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dpbench.errors import PrivacyError, UserError, positive
+from dpbench.privacy import ledger
 from dpbench.privacy.accounting.gaussian import gaussian_for
 from dpbench.privacy.check import at_most
-from dpbench.privacy.ledger import (
-    BoundedRange,
-    Composition,
-    CountedRelease,
-    Gaussian,
-    Relation,
-    Release,
-    plain,
-    release_of,
-)
+from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Relation, Release
 from dpbench.privacy.verify import spent
 
 TABLES = (
@@ -83,7 +75,9 @@ class Charge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The releases it planned; UserError where they are none."""
         if any(type(one["count"]) is not int or one["count"] < 1 for one in self.releases):
             raise UserError("budget: a release happens once or more")
-        return tuple(CountedRelease(release_of(one["release"]), one["count"], one["label"]) for one in self.releases)
+        return tuple(
+            CountedRelease(ledger.release_of(one["release"]), one["count"], one["label"]) for one in self.releases
+        )
 
 
 class _Held(NamedTuple):
@@ -242,7 +236,9 @@ class DataBudget:
                 f"budget: the fit protects {kinds[0]}, the budget {kinds[1]}; make one with "
                 f"DataBudget.create(file, unit={unit!r}, …)"
             )
-        known = [{"release": plain(release), "count": count, "label": label} for release, count, label in releases]
+        known = [
+            {"release": ledger.plain(release), "count": count, "label": label} for release, count, label in releases
+        ]
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
         charge = Charge(now, str(what), float(epsilon), float(delta), known)
         if releases and not at_most(cost := spent(tuple(releases), charge.delta, self.relation).epsilon, epsilon):

@@ -1,5 +1,6 @@
 """Papers of installed packages are found as the built-in ones are, and run into folders of their own."""
 
+import subprocess
 import sys
 from importlib.metadata import EntryPoint
 
@@ -11,6 +12,7 @@ from dpbench.errors import UserError
 from dpbench.reporting import errata_pages
 
 PAPER = """
+import subprocess
 import sys
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
@@ -139,3 +141,13 @@ def test_rows_of_a_grid_of_ones_own_stay_out_of_the_papers(installed, tmp_path):
     assert not (tmp_path / "small").exists()
     mine.write_text(GRID.replace("seeds = 2", "seeds = 1"), encoding="utf-8")  # runs that the paper has itself
     assert dpbench.run_experiment("tiny_paper", **call).store.folder == tmp_path / "small" / "tiny_paper"
+
+
+def test_papers_load_no_pandas_until_rows_are_drawn_or_judged():
+    """Its import takes as long as all that `dpbench status` does."""
+    code = (
+        "import sys; from dpbench.cli.output import lazily; lazily('pandas'); from dpbench import experiments; "
+        "[experiments.get(name) for name in experiments.names()]; print(type(sys.modules['pandas']).__name__)"
+    )
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert out == "_Later\n"

@@ -188,7 +188,7 @@ def faster_than_the_oracle(context: Context) -> WithWords:
     }
 
 
-Panel: TypeAlias = tuple[str, float, dict[str, pd.Series]]
+Panel: TypeAlias = "tuple[str, float, dict[str, pd.Series]]"  # quoted: pandas is loaded where rows are judged
 
 
 def _against_the_oracle(
