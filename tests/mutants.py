@@ -1183,7 +1183,7 @@ SERVING += [
            "a run has no end by the clock"),
     Mutant(PROCESS, "return OPEN if sandbox.at_hand() is None else SERVED", "return SERVED",
            IN_BOX + "what_hangs_is_ended_and_what_does_not_work_is_no_sandbox", "no sandbox passes for one"),
-    Mutant(BOX, "sys.executable, __file__]", "\"true\"]",
+    Mutant(BOX, 'sys.executable, "-I", __file__]', "\"true\"]",
            IN_BOX + "what_hangs_is_ended_and_what_does_not_work_is_no_sandbox",
            "a sandbox without a filter of calls passes for one"),
     Mutant("problems/losses.py", "(1.0, *np.random.default_rng().uniform(1, far[1] / far[0], FRESH))", "(1.0,)",

@@ -38,7 +38,7 @@ class Limits:
 def at_hand() -> str | None:
     """The path of bubblewrap; None where it does not work, or `alone` does not in it."""
     program = shutil.which("bwrap")
-    return program if program and _works([*_bubblewrap(program, Path("/")), sys.executable, __file__]) else None
+    return program if program and _works([*_bubblewrap(program, Path("/")), sys.executable, "-I", __file__]) else None
 
 
 def _works(command: list[str]) -> bool:
