@@ -283,24 +283,18 @@ def promise(first: np.ndarray, second: np.ndarray, claim: AuditClaim) -> float:
 
 
 def _best(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: float) -> float:
+    """The t that promises most for "score ≥ t means first", by upper confidence limits of both of its error rates."""
     pooled = np.unique(np.concatenate([first, second]))
     thresholds = pooled[np.linspace(0, len(pooled) - 1, min(CANDIDATES, len(pooled))).astype(int)]
-    alpha, beta = _limits(first, second, thresholds, level)
+    positives = len(second) - np.searchsorted(np.sort(second), thresholds, side="left")
+    negatives = np.searchsorted(np.sort(first), thresholds, side="left")
+    alpha, beta = _upper(positives, len(second), level / 2), _upper(negatives, len(first), level / 2)
     hopes = np.where((alpha < 1) & (beta < 1), _above(claim, alpha, beta), -np.inf)  # constant tests prove nothing
     return float(thresholds[np.argmax(hopes)])
 
 
 def _above(claim: AuditClaim, alpha: np.ndarray, beta: np.ndarray) -> np.ndarray:
     return np.nan_to_num(claim.bound(alpha, beta) - claim.at(alpha), nan=-np.inf, posinf=np.inf, neginf=-1e300)
-
-
-def _limits(
-    first: np.ndarray, second: np.ndarray, thresholds: np.ndarray, level: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Upper confidence limits of both error rates of "score ≥ threshold means first"."""
-    positives = len(second) - np.searchsorted(np.sort(second), thresholds, side="left")
-    negatives = np.searchsorted(np.sort(first), thresholds, side="left")
-    return _upper(positives, len(second), level / 2), _upper(negatives, len(first), level / 2)
 
 
 def _upper(count: Any, n: int, level: float) -> np.ndarray:

@@ -97,7 +97,7 @@ def test_a_method_makes_no_process_so_the_limits_on_one_are_limits_on_all():
 @pytest.mark.thorough
 @pytest.mark.parametrize(("name", "limits"), [("Sleeping", (20, 4)), ("Burning", (4, 300))])
 def test_a_run_that_hangs_or_computes_for_ever_is_ended(name, limits):
-    with pytest.raises(PrivacyError, match="ended before|more time"):
+    with pytest.raises(PrivacyError, match=r"ended before|more time"):
         served(name, sandbox.Limits(*limits))
 
 
