@@ -34,6 +34,7 @@ BORDERS = {
 SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
 # Guards and speed, which no outcome shows: what `zip` does with unequal lengths, how much a cache keeps, copies.
 UNSEEN = ("strict", "maxsize", "stacklevel", "copy", "kw_only", "frozen")
+SYMMETRIC = ("min", "max", "minimum", "maximum", "hypot", "gcd", "logaddexp", "union1d", "isdisjoint")
 LEFT_OUT = ("scaffolding/", "version.py")  # templates, and a number
 ENOUGH = 120.0  # seconds of tests, each as long as it took without the mistake
 COMMON, THOROUGH = "not slow and not thorough", "thorough and not slow"  # what make test and make thorough run
@@ -150,7 +151,8 @@ def _changes(
         or (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Attribute | ast.Subscript))
     ):
         yield "dropped line", *at(node), "pass"
-    if isinstance(node, ast.Call) and len(node.args) >= 2:
+    name = ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+    if isinstance(node, ast.Call) and len(node.args) >= 2 and name not in SYMMETRIC:
         first, second = node.args[:2]
         if not any(isinstance(one, ast.Starred | ast.GeneratorExp) for one in (first, second)):
             (start, inner), (other, end) = at(first), at(second)
