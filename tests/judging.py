@@ -90,6 +90,7 @@ def _tried(session: Any, path: Path, whole: str, mutated: str, chosen: list[Any]
     loaded = {getattr(module, "__file__", None) for module in sys.modules.values()}
     if not put(path, whole, mutated) and str(path) in loaded:
         return 2
+    session.testsfailed = 0  # of files that cannot be collected
     for item, following in zip(chosen, [*chosen[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:

@@ -511,7 +511,7 @@ def test_bytes_that_changed_since_are_an_error_that_names_the_member(archived, t
 )
 def test_a_small_file_of_much_is_refused_before_it_is_made_anything_of(tmp_path, monkeypatch, members, told):
     monkeypatch.setattr(zipped, "UNPACKED", 8 << 20)
-    manifest = {"format": content.FORMAT, "kind": "paper", "experiment": "x", "title": "x", "profile": "full"}
+    manifest = {"format": 3, "kind": "paper", "experiment": "x", "title": "x", "profile": "full"}
     manifest |= {"distribution": "x", "code_version": "x"}
     found = {"rows.jsonl": b"{}\n" * 3, "lock.txt": b"", **members}
     manifest["sha256"] = {name: hashlib.sha256(each).hexdigest() for name, each in found.items()}

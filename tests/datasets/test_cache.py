@@ -264,9 +264,10 @@ def test_either_sum_that_moved_is_refused(monkeypatch, tmp_path, moved):
 
 
 def test_every_data_set_of_the_benchmark_that_is_at_hand_is_pinned_as_it_is(real_data):
-    for name in ("synthetic", "digits", "square"):
-        data, spec = datasets.load(name), datasets.describe(name)
-        assert cache.pinned()[spec.versioned].sha256 == data.sha256 == cache.digest(cache.map_parts(data.folder))
+    for name in [one for one in datasets.names() if datasets.describe(one).synthetic]:
+        data, spec = datasets.load(name), datasets.describe(name)  # which refuses what is not near its pin
+        if name in ("synthetic", "digits", "square"):
+            assert cache.pinned()[spec.versioned].sha256 == data.sha256 == cache.digest(cache.map_parts(data.folder))
     missing = {n for n in datasets.names() if datasets.describe(n).versioned not in cache.pinned()}
     assert missing <= {"mtp", "protein"}, "pin them: python -m benchmarks.pin_data"
     assert all(len(bytes.fromhex(pin.sha256)) == hashlib.sha256().digest_size for pin in cache.pinned().values())

@@ -70,11 +70,13 @@ def test_the_data_of_every_figure_and_table(context):
 
 
 def overlong(output) -> list[str]:
-    """Captions and titles that a reader would not take in at a glance."""
+    """Captions and titles that a reader would not take in at a glance, and ε where a reader looks for results."""
     words, title = len(output.caption.split()), len(output.finding.split())
     told = [f"a caption of {words} words: at most {WORDS}, the rest is the method"] * (words > WORDS)
     long = [line for line in re.split(r"(?<=[.?!:;]) ", output.method) if len(line.split()) > SENTENCE]
     told += [f"a method with {line!r}: at most {SENTENCE} words at a stretch" for line in long]
+    axes = output.figure.axes if hasattr(output, "figure") else []
+    told += ["ε is on the axis of results" for axis in axes if axis.get_ylabel() == "ε"]
     return told + [f"a finding of {title} words"] * (title > 30)
 
 
