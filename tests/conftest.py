@@ -10,6 +10,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 from dpbench import datasets
+from dpbench.cli import main
 from dpbench.datasets import cache
 from dpbench.run import executors
 
@@ -89,3 +90,17 @@ def real_data(data_cache):
         return datasets.load(name)
 
     return load
+
+
+@pytest.fixture
+def call(tmp_path, monkeypatch, capsys):
+    """Run the command line in an empty folder; returns (exit code, stdout, stderr)."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args):
+        with pytest.raises(SystemExit) as exit_:
+            main([str(a) for a in args])
+        out, err = capsys.readouterr()
+        return exit_.value.code or 0, out, err
+
+    return run

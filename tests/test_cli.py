@@ -17,21 +17,6 @@ from dpbench.run.store import Store
 from tests import processes
 from tests.batches import write
 
-
-@pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Run the command line in an empty folder; returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args):
-        with pytest.raises(SystemExit) as exit_:
-            main([str(a) for a in args])
-        out, err = capsys.readouterr()
-        return exit_.value.code or 0, out, err
-
-    return run
-
-
 RUN = ("run", "--algo", "dp-gd", "--dataset", "synthetic", "--jobs", 1)
 
 MISTAKES = [

@@ -172,7 +172,7 @@ def test_a_mark_tells_which_tests_run_a_statement(monkeypatch, tmp_path):
     runs_it, other = (f"tests/test_a.py::test_runs_{what}" for what in ("it", "something_else"))
     assert [sorted(one) for one in ran] == [[runs_it, other], [runs_it], [runs_it]]
     assert (tmp_path / "dpbench/fit.py").read_text() == source
-    monkeypatch.setattr(random_mutants, "ENOUGH", 0.0)
+    monkeypatch.setattr(random_mutants, "ENOUGH", -1.0)
     assert random_mutants.running(tmp_path, [sites[6]], workers=0) == [[]]
 
 

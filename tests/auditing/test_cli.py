@@ -1,6 +1,6 @@
-import pytest
+import functools
 
-from dpbench.cli import main
+import pytest
 
 WRONG = """
 from dpbench.algorithms.gradient_descent import DPGradientDescent
@@ -31,16 +31,8 @@ class Mean(Algorithm):
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args):
-        with pytest.raises(SystemExit) as exit_:
-            main(["audit", *map(str, args)])
-        out, err = capsys.readouterr()
-        return exit_.value.code or 0, out, err
-
-    return run
+def call(call):
+    return functools.partial(call, "audit")
 
 
 @pytest.mark.thorough

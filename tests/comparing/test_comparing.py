@@ -27,20 +27,16 @@ N = 1500
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
+def call(call, tmp_path, monkeypatch):
     """Run the command line in tmp_path; returns (exit code, stdout, stderr). Few methods, for the time's sake."""
-    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "cache"))
     monkeypatch.setattr(entrants, "entrants", lambda: FEW)
 
-    def call(*args, columns=120):
+    def wide(*args, columns=120):
         monkeypatch.setenv("COLUMNS", str(columns))
-        with pytest.raises(SystemExit) as exit_:
-            main([str(a) for a in args])
-        out, err = capsys.readouterr()
-        return exit_.value.code or 0, out, err
+        return call(*args)
 
-    return call
+    return wide
 
 
 @pytest.fixture

@@ -35,20 +35,6 @@ def values(store):
 
 
 @pytest.fixture
-def call(tmp_path, monkeypatch, capsys):
-    """Run the command line in an empty folder; returns (exit code, stdout, stderr)."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments):
-        with pytest.raises(SystemExit) as end:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return end.value.code or 0, out, err
-
-    return run
-
-
-@pytest.fixture
 def disk(tmp_path):
     """A function: size, in mount's notation -> a shell; `disk` is a file system of that size until the test ends.
 

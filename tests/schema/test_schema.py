@@ -146,13 +146,6 @@ def test_a_date_in_nanoseconds_leaves_the_years_of_other_rows():
     assert alone[:3] == [9999, 1500, 2020]
 
 
-def test_labels_outside_the_classes_are_not_known():
-    values, known = target_values(CLASSES, ["yes", "no", None, "maybe", " yes "])
-    assert (values.tolist(), known.tolist()) == ([1, 0, 0, 0, 1], [True, True, False, False, True])
-    values, known = target_values(Target(name="y", bounds=(0, 10)), [5, 20, None, "x"])
-    assert (values.tolist(), known.tolist()) == ([0, 1, 0, 0], [True, True, False, False])
-
-
 @pytest.mark.parametrize(
     ("text", "line"),
     [

@@ -335,16 +335,10 @@ def test_a_minimiser_that_takes_time_by_the_data(on, steady):
     assert not found.reads
 
 
-def test_a_term_for_the_other_relation():
-    event = LogisticPerturbation(30.0, 0.5, Relation.ADD_REMOVE)
-    plan = planned(("term", event, 1), ("output", Gaussian(40.0), 1))
-    found = session(requests(plan, wire.TermRequest(event=plain(event), label="term"), minimiser(True)))
-    assert isinstance(found.ended, PrivacyError)
-    assert not found.released
-
-
-def test_a_term_of_too_small_a_jacobian():
-    event = ObjectivePerturbation(30.0, 1e-6, 1e-6)
+@pytest.mark.parametrize("event", [
+    LogisticPerturbation(30.0, 0.5, Relation.ADD_REMOVE), ObjectivePerturbation(30.0, 1e-6, 1e-6),
+], ids=["of the other relation", "of too small a Jacobian"])  # fmt: skip
+def test_a_term(event):
     plan = planned(("term", event, 1), ("output", Gaussian(40.0), 1))
     found = session(requests(plan, wire.TermRequest(event=plain(event), label="term"), minimiser(True)))
     assert isinstance(found.ended, PrivacyError)
