@@ -422,3 +422,11 @@ def test_a_file_that_ends_too_early_is_not_taken_for_ctrl_d(monkeypatch):
     monkeypatch.setattr(dpbench, "standings", cut)
     with pytest.raises(EOFError, match="cut"):
         main(["status"])
+
+
+def test_what_a_run_warns_of_is_said_behind_its_table(call):
+    code, out, err = call(
+        "run", "--algo", "dp-gd-oracle", "--dataset", "synthetic", "--jobs", 1, "--seeds", 1, "--set", "T=2"
+    )
+    assert (code, "not private: dp-gd-oracle" in err) == (0, True), err
+    assert "dp-gd-oracle" in out
