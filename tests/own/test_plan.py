@@ -355,3 +355,19 @@ def test_what_is_kept_is_counted_from_chance(monkeypatch, classes, best, fit, ke
     monkeypatch.setattr(planning, "fitted", lambda *task, seed: {name: fit})
     found = planning.one_world(0, made, [("dp-gd", 1.0, 4)], 4)
     assert [scores["kept"] for scores in found] == pytest.approx([1.0, 0.0, kept])
+
+
+def test_without_a_label_no_class_is_likelier_than_another():
+    world = worlds.World(np.zeros((5, 2)), np.zeros(5, dtype=int), np.ones((3, 2)), np.zeros(3, dtype=int), None)
+    np.testing.assert_allclose(planning.guess_of(frame(THREE), world), np.full((3, 3), 1 / 3))
+
+
+def test_dates_are_drawn_within_the_years_of_the_schema_and_not_heaped_at_their_end():
+    schema = Schema(target=TWO.target, columns={"when": Column(date=("year", "month", "hour"), years=(1990, 2009))})
+    drawn = [
+        worlds.cells_of(schema, 500, np.random.default_rng(i), np.random.default_rng(i))["when"] for i in range(30)
+    ]
+    years = pd.concat(drawn).str[:4].astype(int)
+    assert 1990 <= years.min() < 1993
+    assert 2006 < years.max() <= 2009
+    assert np.mean([(each == each.max()).mean() for each in drawn]) < 0.1
