@@ -9,7 +9,7 @@ LOCK ?= requirements/dev.txt
 # Whose full rows take minutes to an hour on one core; together about three hours.
 AGAIN := second_order/c7 second_order/fig7 second_order/beta \
   zeroth_order/estimators zeroth_order/tree_noise zeroth_order/privacy_for_free \
-  zeroth_order/stationarity accelerated greedy_coordinate/rules
+  accelerated greedy_coordinate/rules
 RIVALS := diffprivlib interpret opacus jax-privacy
 
 .DEFAULT_GOAL := help
