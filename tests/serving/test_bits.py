@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from dpbench import algorithms
+from dpbench.auditing.served import _drawn
 from tests.serving.sessions import problem, run
 
 # method: (settings, loss, weights): small, and with every constant a public one
@@ -29,3 +31,10 @@ def test_a_served_run_has_the_bits_of_the_run_in_process(name):
     here, served = run(name, on, settings=settings)
     assert served.ended is None, served.ended
     assert np.array_equal(here, served.W)
+
+
+@pytest.mark.parametrize("name", ["dp-gd", "dp-frank-wolfe"])
+def test_rows_that_are_made_up_are_within_the_bound_that_a_method_is_planned_for(name):
+    problem = _drawn(algorithms.resolve(name)[0], "", 200, 5, 0)
+    longest = np.linalg.norm(problem.X, ord=1 if problem.row_bound_norm == "l1" else 2, axis=1)
+    assert 0.999 * problem.row_bound < longest.min() <= longest.max() < problem.row_bound
