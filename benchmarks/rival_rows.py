@@ -19,6 +19,7 @@ from pathlib import Path
 
 import msgspec
 
+from dpbench.archive.content import read_submission
 from dpbench.leaderboard import entrants, tracks
 from dpbench.leaderboard.nulls import scale
 from dpbench.leaderboard.places import EXCESS, HELD
@@ -42,6 +43,11 @@ def cells(method: str, seeds: int, problems: Collection[str] | None) -> list[Gri
     return sorted(blocks, key=lambda block: tracks.size(block.problems[0])[0] * block.epsilon[0])
 
 
+def indented(told: object) -> str:
+    """As kept submissions have it."""
+    return json.dumps(told, indent=1, ensure_ascii=False) + "\n"
+
+
 def keep(method: str, store: Store) -> None:
     """Write the method, its rows and what is said of them where the board finds them."""
     target = FOLDER / method
@@ -63,11 +69,9 @@ def keep(method: str, store: Store) -> None:
         submit(f"{file}:{name}", out=Path(folder) / "archive.zip")
     ) as archive:  # fmt: skip
         archive.extractall(target)
-    manifest = json.loads((target / "manifest.json").read_text(encoding="utf-8"))
-    checked = {"archive_sha256": manifest["sha256"]["method.py"], **checked}
-    for path, told in (("manifest.json", manifest), ("checked.json", checked)):
-        text = json.dumps(told, indent=1, ensure_ascii=False)
-        (target / path).write_text(text + "\n", encoding="utf-8")
+    (target / "manifest.json").write_text(indented(json.loads((target / "manifest.json").read_text(encoding="utf-8"))))
+    checked = {"archive_sha256": read_submission(target).digest, **checked}
+    (target / "checked.json").write_text(indented(checked), encoding="utf-8")
     store.compact()
     shutil.copytree(store.folder / "runs", target / "runs")
     print(f"{target}: {len(rows):,} rows on {rows['problem'].nunique()} problems; complete by {scored or 'no loss'}")

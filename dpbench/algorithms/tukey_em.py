@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import functools
 from statistics import NormalDist
 from typing import ClassVar
@@ -174,9 +173,13 @@ def fewest(d: int, event: DrawAfterTest, most: int) -> int:
         far = tukey.distance(d * _log_widths(m), m, event.exponent, event.leak)
         return far >= tukey.threshold(event) + SURE / event.test
 
-    low = high = LEAST
-    # Doubling and then bisection: `passes` takes O(m) each time.
+    low, high = LEAST - 1, LEAST
+    # Doubling and then bisection: `passes` takes O(m) each time. It is not monotone in m, so the midpoints decide which
+    # of several m it is: others would be other settings than those of the kept rows.
     while high <= most and not passes(high):
-        low, high = high + 1, 2 * high
+        low, high = high, 2 * high
     high = min(high, most + 1)
-    return low + bisect.bisect_left(range(low, high), True, key=passes)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if passes(middle) else (middle, high)
+    return high

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias, cast
+from typing import Any, TypeAlias
 
-import numpy as np
 import pandas as pd
 
 from dpbench import algorithms, frames
@@ -31,8 +30,8 @@ UNPAID = "¶"
 class Board:
     """scores: (problem, ε, algorithm, score), w = 0 and the default among them; by `scale`. losses: of each run.
 
-    unpaid: method → what it takes from the data without paying. titles: what submitted methods are called. timed:
-    method → problem → seconds of one run. choice: problem → what the default takes there.
+    unpaid: method → what it takes from the data without paying. titles: what submitted methods are called. seconds:
+    method → those of one run. choice: problem → what the default takes there.
     waiting: how many (problem, ε) are not scored yet, because the runs of some method of dpbench are not made there.
     """
 
@@ -41,7 +40,7 @@ class Board:
     losses: pd.DataFrame
     unpaid: dict[str, str]
     titles: dict[str, str]
-    timed: dict[str, dict[str, float]]
+    seconds: dict[str, float]
     choice: dict[str, str]
     waiting: int = 0
 
@@ -49,13 +48,6 @@ class Board:
         """What an entrant is called, with its marks."""
         mark = f" {UNPAID}" if name in self.unpaid else ""
         return (NAMES.get(name) or self.titles.get(name) or look(name).label) + mark
-
-    @property
-    def seconds(self) -> dict[str, float]:
-        """Of one run of every entrant that was timed, the default too, the median over the problems it was timed on."""
-        own = [self.timed[m][p] for p, m in self.choice.items() if p in self.timed.get(m, {})]
-        on = {name: [*timed.values()] for name, timed in self.timed.items()} | {places.AUTO: own}
-        return {name: float(np.median(seconds)) for name, seconds in on.items() if seconds}
 
     def kept(self, epsilon: float, name: str = places.AUTO, loss: str = "") -> pd.Series:
         """Family → the share of the gain that a method keeps, on problems of a loss; empty where it is not on all."""
@@ -105,7 +97,7 @@ def board(context: Context, column: str = places.EXCESS) -> Board:
     scores = places.with_auto(scores, choice, scale.worst)
     unpaid = {name: what for name, what in map(_unpaid, frames.mappings(table)) if what}
     titles = {one.manifest["method"]: marked(one.manifest) for one, _ in both}
-    return Board(scale, scores, losses, unpaid, titles, _timed(context), choice, waiting)
+    return Board(scale, scores, losses, unpaid, titles, _seconds(context), choice, waiting)
 
 
 def _unpaid(row: dict[str, Any]) -> tuple[str, str]:
@@ -128,15 +120,12 @@ def _admitted(one: Submitted, planned: list[tuple[str, float, str]]) -> list[tup
     return [(*cell, one.manifest["method"]) for cell in sorted(cells)]
 
 
-def _timed(context: Context) -> dict[str, dict[str, float]]:
-    """Method → problem → seconds of a run timed alone at ε = 1, the least of its repetitions."""
+def _seconds(context: Context) -> dict[str, float]:
+    """Method → seconds of a run timed alone at ε = 1: the least of its repetitions, the median over problems."""
     rows = context.rows("places")
     timed = rows[rows["timed"].gt(0) & rows["epsilon"].eq(1.0) & rows["seconds"].notna()]
-    seconds: dict[str, dict[str, float]] = {}
-    for at, value in timed.groupby(["algorithm", "problem"])["seconds"].min().items():
-        name, problem = map(str, cast(tuple[str, str], at))
-        seconds.setdefault(name, {})[problem] = float(value)
-    return seconds
+    least = timed.groupby(["algorithm", "problem"])["seconds"].min()
+    return {str(name): float(value) for name, value in least.groupby("algorithm").median().items()}
 
 
 def marked(manifest: dict[str, object]) -> str:

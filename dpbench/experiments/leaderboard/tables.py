@@ -114,12 +114,12 @@ def placed(context: Context) -> WithWords:
     ranked = board(context)
     lined = [(e, one) for e in ranked.epsilons for one in ranked.placed(e)]
     data = [{"epsilon": e, **one._asdict(), "told": f"{one.place or '–'}: {one.interval}"} for e, one in lined]
-    table, seconds = pd.DataFrame(data), ranked.seconds
+    table = pd.DataFrame(data)
     order = table.groupby("algorithm")["score"].mean().sort_values(kind="stable").index if data else ()
     made = Table.crossed(
         table, [{"algorithm": name} for name in order], {"method": lambda key: ranked.label(key["algorithm"])},
         {f"ε = {e:g}": {"epsilon": e} for e in ranked.epsilons if data}, lambda one: one["told"],
-        trail={"seconds": lambda key: f"{seconds[key['algorithm']]:.2g}" if key["algorithm"] in seconds else "–"},
+        trail={"seconds": lambda key: f"{ranked.seconds.get(key['algorithm'], math.nan):.2g}".replace("nan", "–")},
         data=table.drop(columns="told", errors="ignore"),
     )  # fmt: skip
     made.gaps = [] if data else [context.gap("places", "every row")]

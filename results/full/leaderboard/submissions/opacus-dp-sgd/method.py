@@ -6,10 +6,9 @@ from importlib.metadata import version
 from typing import Any
 from unittest import mock
 
-import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import BaseSettings, Count, Needs, Positive
+from dpbench.algorithms.base import BaseSettings, Count, Needs, Positive, at_default_step
 from dpbench.algorithms.library import LibrarySolver, Solved, released
 from dpbench.algorithms.rules import gradient_steps
 from dpbench.errors import PrivacyError, UserError
@@ -39,10 +38,10 @@ class OpacusDPSGD(LibrarySolver):
         step: Positive | None = None
 
     def public_settings(self, n, d, epsilon):
-        return {"T": gradient_steps(n, epsilon)}
+        return {"T": gradient_steps(n, d, epsilon)}
 
     def complete(self, problem, settings):
-        return msgspec.structs.replace(settings, step=settings.step or 1 / problem.objective_smoothness)
+        return at_default_step(problem, settings)
 
     def solve(self, problem, budget, settings, rng) -> Solved:
         torch, opacus = _libraries()
