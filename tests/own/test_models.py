@@ -388,3 +388,12 @@ def test_a_column_without_a_name_is_no_feature(tmp_path):
     X = pd.read_csv(tmp_path / "t.csv")
     with pytest.raises(UserError, match="X: the column 'Unnamed: 0' has no name of its own"):
         PrivateClassifier(bounds=(0, 60), classes=[0, 1]).fit(X, X["a"] > 0.5)
+
+
+@pytest.mark.parametrize(("scores", "together", "expected"), [
+    ([[0.0], [np.log(3)], [-800.0], [800.0]], False, [[0.5, 0.5], [0.25, 0.75], [1, 0], [0, 1]]),
+    ([[0.0, 0.0, 0.0], [np.log(3), 0.0, -np.inf]], False, [[1 / 3] * 3, [0.6, 0.4, 0]]),
+    ([[5.0, 5.0], [1e4 + np.log(3), 1e4]], True, [[0.5, 0.5], [0.75, 0.25]]),
+])  # fmt: skip
+def test_probabilities_of_two_classes_one_against_the_rest_and_together(scores, together, expected):
+    np.testing.assert_allclose(probabilities(np.array(scores), together=together), expected, atol=1e-12)

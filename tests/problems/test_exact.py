@@ -558,3 +558,14 @@ def test_a_sparse_row_with_a_column_twice_is_as_long_as_its_sums():
     found = on_grid(twice, 1.0).toarray()
     np.testing.assert_allclose(found, np.diag([1.0, 0.5]), atol=2 * STEP)
     assert found.max() <= 1
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+@pytest.mark.parametrize("bound", [1.0, 3.0, 2.0**20, 2.0**30])
+def test_a_row_beyond_a_large_bound_is_within_it_in_integers_too(norm, bound):
+    """Where a bound has more steps than 2⁴⁰, what rounding adds to it is more than a step."""
+    X = np.random.default_rng(0).standard_normal((200, 4)) * 10 * bound
+    X[0], X[1] = [2 * bound, 0, 0, 0], [bound] * 4
+    for row in (on_grid(X, bound, norm) / STEP).astype(object).tolist():
+        size = sum(int(v) ** 2 for v in row) if norm == "l2" else sum(abs(int(v)) for v in row)
+        assert size <= (square_bound(bound) if norm == "l2" else int(bound * 2**16))
