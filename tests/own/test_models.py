@@ -19,6 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from dpbench import PrivacyWarning, PrivateClassifier, PrivateRegressor, algorithms, load_model
 from dpbench.errors import PrivacyError, UserError
+from dpbench.own.model import probabilities
 from dpbench.privacy import check, verify
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.privacy.budget import share
