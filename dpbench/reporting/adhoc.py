@@ -32,8 +32,10 @@ from dpbench.study.tuning import chosen
 
 PROFILE = "adhoc"
 CELL = ["problem", "epsilon", "algorithm", "settings", "accounting", "relation"]
+# Of the full profile's half a million rows, only these columns are read.
 READ = ("experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation", "seed", "timed",
         "private", "status", "excess", "key")  # fmt: skip
+# These are of data of a user's own, which have no published method beside them.
 OF_OTHER_VERBS = ("compare-", "submit-")
 DEFAULT = {"out": "results", "figures": "figures"}
 NAMED = 5  # methods of the full profile that are drawn and listed on each problem

@@ -63,6 +63,7 @@ def cells(cases: tuple[Case, ...]) -> list[list[str]]:
     ]
 
 
+# The worst first, as this is what a reader looks for.
 CATEGORIES = (FALSE, UNPROVED, HARMLESS, NEEDS_DATA)
 OVERVIEW = ["entry", "part of a run, at least", "complete run, at least", "complete run, at most", "what it is"]
 UNIT = (

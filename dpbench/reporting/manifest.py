@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 FILE = "artefacts.json"
 JUDGED = SCORECARD, VALUES = "scorecard", "published_values"  # the artefacts whose lines the pages take apart
+# A blank would read as none, where the column came after the rows.
 RECORDED_LATER = "not recorded in these rows"
 
 

@@ -28,9 +28,11 @@ from dpbench.study.overview import in_words
 from dpbench.study.statistics import or_infinite
 from dpbench.study.value_verdict import Judged
 
+# What replicates have in common: all but the seed.
 CELL = ["experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation"]
 COLUMNS = [*CELL, "n", "mean", "se"]
 JUDGED = ["experiment", "claim", "verdict"]
+# Fewer than a double has: the last ones differ between processors.
 DIGITS = 8
 FORMAT = 1
 

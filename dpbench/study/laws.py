@@ -24,6 +24,7 @@ MANY = 100  # runs of ours from which the bootstrap is used
 FEWEST = 20  # runs of ours below which nothing is judged
 SKEWED = 0.6  # coefficient of variation beyond which fewer than MANY runs reject too often
 CURVES = 4  # the fewest that a pooled ratio takes
+# A chance near LEVEL then has an error of .0015.
 DRAWS = 20_000
 BLOCK = 4_000_000  # numbers drawn at a time
 

@@ -183,6 +183,7 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join(lines) + "\n"
 
 
+# What LaTeX reads as a command, and the letters that its fonts lack.
 LATEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\^{}", "~": r"\textasciitilde{}",
          "&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "<": "$<$", ">": "$>$", "|": "$|$", '"': "''",
          "ε": r"$\varepsilon$", "δ": r"$\delta$", "±": r"$\pm$", "×": r"$\times$", "≤": r"$\le$", "≥": r"$\ge$",

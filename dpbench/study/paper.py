@@ -46,6 +46,7 @@ from dpbench.study.statistics import Mean, excess, plus_minus
 from dpbench.study.tuning import expand_settings
 from dpbench.study.value_verdict import HONEST, Runs, Switch, Switches
 
+# What stands before any other colon is prose.
 PARTS = (
     "As",
     "Method",
@@ -224,6 +225,7 @@ class Paper:
                     yield made(held, words.get("Numbers", values), words.get("Case", values)), values
 
             def check(context: Context) -> Iterator[Verdict]:
+                # Only where the words ask for it: most of a claim's time is in the wrong runs.
                 wrong = None
                 for verdict, values in judged(context):
                     if not values:

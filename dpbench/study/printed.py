@@ -17,6 +17,7 @@ from dpbench.study import laws
 MEAN, STD, COUNT, ALL, ROUNDED, FIXED = "mean", "std", "count", "all", "rounded mean", "fixed"  # laws of a number
 
 EQUAL, TIE, OTHER = "equal", "tie", "other"
+# Papers do not say how they round: NumPy rounds by the first rule, spreadsheets by the second.
 RULES = {"half to even": ROUND_HALF_EVEN, "half up": ROUND_HALF_UP}
 SIGNIFICANT = 12  # digits of a computed double that count: those after them are rounding errors of sums
 

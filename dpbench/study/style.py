@@ -42,6 +42,7 @@ BLACK, GREY, ORANGE, SKY, GREEN, YELLOW, BLUE, RED, PINK = PALETTE.values()
 LOOKS: dict[str, list[str]] = {name: [PALETTE[colour], *rest] for name, (colour, *rest) in _LOOKS["looks"].items()}
 
 PLAIN = (1.1e-5, 2e5)  # logarithmic axes within it have plain numbers
+# All others are written as they are named.
 PROBLEM_TITLES = {"fmnist": "Fashion-MNIST"}
 
 

@@ -15,6 +15,7 @@ from dpbench.run.row import settings_of
 from dpbench.study.statistics import excess, means
 from dpbench.study.tuner import Split, choose
 
+# The same ε under another accounting is another amount of noise, so its runs are tuned apart.
 IDENTITY = ["problem", "algorithm", "epsilon", "accounting"]
 
 

@@ -22,11 +22,13 @@ from dpbench.study.printed import FIXED, MEAN, STD, Number
 NO_DATA, NOT_COMPARABLE, TRIVIAL = "no data", "not comparable", "trivial"
 EXACT, MATCH, DIFFERS = "exact", "match", "differs"
 BLIND, UNPLANTED = "blind to noise", "noise not planted"
+# As pages list them: what was reproduced first, what was left out last.
 WORDS = (EXACT, MATCH, DIFFERS, BLIND, UNPLANTED, TRIVIAL, NOT_COMPARABLE, NO_DATA)
 LEFT_OUT = (TRIVIAL, NOT_COMPARABLE, NO_DATA)
 OTHER_COSTS, NOT_PUBLIC, NOTHING_VARIES = "other unit costs", "problem not public", "nothing printed that varies"
 SURVIVES, LOST, CANNOT_TELL, NOT_RUN = "yes", "no", "cannot tell", "not run"  # at a proven ε
 NOISE = {laws.HALF: "half the noise", laws.TWICE: "twice the noise", 0.0: "no noise"}  # recipes, by factor
+# No noise is judged and shown beside these, and does not decide.
 DECIDING = NOISE[laws.HALF], NOISE[laws.TWICE]
 NEIGHBOUR = "another setting"  # of the paper's grid: the runs of the next cell
 HONEST: frozenset[str] = frozenset()

@@ -33,7 +33,9 @@ from dpbench.study.value_verdict import NOISE, Cell, Place
 GD, HB, NAG, MASG, NAG_OPT, MASG_OPT = ALGORITHMS = (
     "dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt",
 )  # fmt: skip
+# Each -opt form beside the plain method whose iterations it cuts at a T' of its own.
 PLAIN = {NAG_OPT: NAG, MASG_OPT: MASG}
+# n, T and c as the legends of Figs. 3 and 4 print them.
 N, TS, CS = 100_000, (100, 200, 500, 1000), (0.1, 1.0)
 BATCHES = FULL, SMALL = "m = n", "m = 1,000"
 PARTS = {FULL: "fig3", SMALL: "fig4"}  # whose rows a batch has
@@ -256,6 +258,7 @@ def ends(context: Context) -> pd.DataFrame:
         return table.assign(ratio=[], as_published=[])
     theirs = pd.DataFrame(printed_ends(context)).astype({"published": float})
     table = table.merge(theirs, on=[*CELL, "T_asked"])
+    # With fewer switches a curve is a step between our runs and theirs, and not the paper's.
     full = [on == full_set(algorithm) for algorithm, on in zip(table["algorithm"], table["switches"], strict=True)]
     return table.assign(ratio=table["mean"] / table["published"], as_published=full)
 
@@ -292,6 +295,7 @@ def cells(context: Context) -> Iterator[Cell]:
             planted=by_factor(select(wrong, **at), final_error="excess"),
             series=("{algorithm}, {m}, {c:g}".format_map(at),), curve="{algorithm}, {m}, {c:g}".format_map(at),
         )  # fmt: skip
+    # T' has nothing random in it: the code takes it from the bound, before any run.
     chosen = published["chosen_T"]
     for name, (c, i) in itertools.product(PLAIN, zip(chosen["c"], itertools.count())):
         own = select(runs, algorithm=name, c=c, T_asked=1000, m=N, on=["", "weights"])
@@ -514,6 +518,7 @@ def full_batches_are_better(errors: Errors) -> WithWords:
 @PAPER.erratum("laplace_as_deviation")
 def laplace_as_deviation() -> Iterator[Case]:
     """T releases at scale b/√2, b = S₁/(m ε₀); m = n, or m of n rows without replacement."""
+    # At m = n each release has 1/T of ε and T cancels; amplification by sampling depends on it.
     for m, T in ((N, 1000), *((1_000, T) for T in TS)):
         has = T * amplified(math.sqrt(2) * base_epsilon(1.0 / T, N, m), N, m)
         yield Case(f"m = {m:,}, T = {T:,}" if m < N else "m = n = 100,000, any T", 1.0, has, has)

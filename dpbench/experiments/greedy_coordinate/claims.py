@@ -45,6 +45,7 @@ class TunedEnds:
         ends = Ends(finals(tuned_runs(context, artefact, traced=artefact != "rules")), artefact, "")
         self._ends = {(end["problem"], end["algorithm"]): end for end in ends.matching()}
         known = facts(context, "fig1")
+        # An error is shown as a share of the start's, which needs no run but the optimum.
         self.start = {problem: known[problem].start for problem in problems if problem in known}
         missing = [f"{m} on {p}" for p in problems for m in methods if (p, m) not in self._ends]
         missing += [f"the optimum of {p}" for p in problems if p not in self.start]
@@ -227,6 +228,7 @@ def half_scale_selection() -> Iterator[Case]:
     epsilon = 1.0
     first = advanced_composition_epsilon0(epsilon, 2, 1e-6)
     yield Case("one selection alone (δ = 0), T = 1, n = 1,000: stated ε'", first, 2 * first, 2 * first, part=True)
+    # n of the drawn problems and of california.
     for n in (1_000, 20_640):
         delta = n**-2
         for T in (4, 7, 10, 20):

@@ -51,6 +51,7 @@ def table1(context: Context) -> WithWords:
         recipe = paper["recipe"][name]
         theirs = [str(paper["nonzeros"].get(name, "")), f"{recipe['start']:g}" if "start" in recipe else ""]
         words = f"{recipe['trust']}: {recipe['why']}"
+        # Without its data, what the paper prints of a problem still stands.
         if problem not in known:
             rows.append([TITLES[problem], f"{n:,} × {d:,}", *["–"] * 5, theirs[0], "–", theirs[1], "–", words])
             continue

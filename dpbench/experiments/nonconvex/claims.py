@@ -32,6 +32,7 @@ RESAMPLES = 200  # of the seeds
 Array: TypeAlias = np.ndarray[Any, Any]
 FULL_BATCHES = {"opt": "opt-b", "2opt": "2opt-b"}
 MET_AT_THE_START = (5, 9)  # the tables of loss B at the loose target
+# Loss A's tables, then loss B's.
 DATA = {"covertype": (1, 2, 5, 7), "ijcnn": (3, 4, 9, 11)}
 
 
@@ -284,6 +285,7 @@ def two_phases(
     words = []
     for table, epsilon in turned + not_turned:
         one, two = (cell(context, table, name, epsilon, variant) for name in ("opt-ls", "2opt-ls"))
+        # Where the paper prints × for both, a run that terminates contradicts it as well.
         held.append(not terminates(one) and terminates(two) == ((table, epsilon) in turned))
         counts = [f"{name} {c.terminated:.0f} of {c.seeds:.0f}, {laws.share_interval(int(c.terminated), int(c.seeds))}"
                   for name, c in (("opt-ls", one), ("2opt-ls", two))]  # fmt: skip
@@ -338,6 +340,7 @@ def rows_beyond_the_bound() -> Iterator[Case]:
 @PAPER.erratum("noise_of_all_rows_on_a_minibatch")
 def noise_of_all_rows_on_a_minibatch() -> Iterator[Case]:
     """opt-b as its scripts run it: noise multiplier √T·m/n relative to the sensitivity on m rows, whatever ε says."""
+    # The iterations that opt has for the loose target; the noise is set for these, whatever ε says.
     T, n = 421, SIZES["covertype12"]
     m, delta = n // 100, 1 / n
     z = math.sqrt(T) * m / n

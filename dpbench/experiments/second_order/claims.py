@@ -131,6 +131,7 @@ def damped_newton_at_large_epsilon(context: Context) -> WithWords:
     # The best private method is chosen anew in each resample.
     ratio, drawn = over_best(cells).dropna(), pd.DataFrame([over_best(one) for one in again])
     known = {at: laws.drawn_interval(ratio[at], drawn[at]) for at in ratio.index}
+    # The paper gives no number for large and small: 10 is the end of its axis, 0.1 two decades below.
     low, high = ({at: one for at, one in known.items() if test(at[1])} for test in ((0.1).__ge__, (10.0).__eq__))
     if not (low and high):
         raise NotEnough
@@ -240,6 +241,7 @@ def minibatches(context: Context) -> WithWords:
             )
     if not speedups:
         raise NotEnough
+    # The text says 8 to 10 times: at least 8 is asked.
     quick = Share.of((s.beyond(8) for s in speedups.values()), missing)
     order = Share.of((ratio.beyond(1) for ratio in orders.values()), missing)
     return all_of(quick.reaches(BAR), order.reaches(BAR)), {
@@ -292,6 +294,7 @@ def quadratic_bound(context: Context) -> WithWords:
         below = max(below, (curves["log(1 + eˣ)"] - bound).max())
         above = max(above, (bound - curves["smoothness bound"]).max())
         taylor = max(taylor, (curves["log(1 + eˣ)"] - curves["Taylor, second order"]).max())
+    # Rounding is of 1e-15 here; a bound that does not hold fails by far more.
     return bool(max(below, above) <= 1e-12), {"below": below, "above": above, "taylor": taylor}
 
 

@@ -53,6 +53,7 @@ def half_of_two_minimisers() -> Iterator[Case]:
 @PAPER.erratum("root_finder_unchecked")
 def root_finder_unchecked() -> Iterator[Case]:
     """DP-GD and DP-Newton at the ρ of both released conversions, and what the same ε should have given."""
+    # n decides where the root finder fails, as it is given δ = n⁻².
     for name, n in (("synthetic", 10_000), ("a1a", 30_956), ("adult", 45_220), ("covertype", 53_121)):
         delta = float(n) ** -2
         for state, mode in STATES.items():

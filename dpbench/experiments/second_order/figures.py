@@ -60,6 +60,7 @@ def privacy_utility(context: Context, name: str) -> WithWords:
         private = private[np.isfinite(private)]
         if len(private):
             upper.set_ylim(private.min() / 2, max(private.max(), nothing) * 3)
+        # One scale for all panels; a method that loses by more than this has lost.
         lower.set_ylim(0.3, 6)
     page.label("ε", "excess loss", scale="log")
     page.axes[1, 0].set_ylabel("excess loss / DP-GD's")

@@ -39,6 +39,7 @@ def cells(context: Context) -> Iterator[Cell]:
         spec = datasets.describe(problem)
         here = [float(one) for one in (spec.rows, spec.columns) if one]
         yield fixed(Place("Table 3", problem_title(problem), "rows × columns"), "table3", size, here)
+    # The appendix prints the memory of the clipped Hessian alone.
     rows = select(context.rows("c7"), algorithm="dp-newton-hess-clip").dropna(subset=["measured"])
     for problem in context.problems("c7"):
         peaks = whole_process(select(rows, problem=problem)).tolist()

@@ -152,6 +152,7 @@ def drawn_T(context: Context, name: str, rule: TimingRule, problem: str, epsilon
     rows = rows_under(context, name, rule, problem, epsilon)
     rows = rows[outcomes.has_result(rows["status"])]
     chosen = {}
+    # Each method by itself: their seeds are drawn apart, as their noise is.
     for method in ("dp-gd", NEWTON):
         own = select(rows, algorithm=method)
         table = own.assign(excess=excess(own)).pivot_table(index="seed", columns="T", values="excess")

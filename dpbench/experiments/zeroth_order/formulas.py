@@ -9,6 +9,7 @@ import pandas as pd
 
 from dpbench.privacy import accounting
 
+# Of the (ε, δ) that our rows state; the paper states Rényi bounds alone.
 DELTA = 1e-6
 GAP, RADIUS = 1.0, 0.1  # the defaults of the settings
 TITLES = {

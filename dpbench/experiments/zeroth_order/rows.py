@@ -41,6 +41,7 @@ def studied(context: Context, artefact: str) -> pd.DataFrame:
         return rows.assign(rho=[])
     rho = [rho_of(e) if private else math.inf for e, private in zip(rows["epsilon"], rows["private"], strict=True)]
     rows = rows.assign(rho=np.round(rho, 3))
+    # One method runs with several oracles, each of which is a line of its own.
     if "set.oracle" in rows:
         default = {"o2nc": "variance-reduced", "o2nc-naive": "two-point"}
         own = rows["set.oracle"].isna() | rows["set.oracle"].eq(rows["algorithm"].map(default))
