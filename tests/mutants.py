@@ -160,6 +160,7 @@ DATASETS = [
 SECOND = "experiments/test_second_order_claims.py::test_"
 ACCELERATED = "experiments/test_accelerated.py::test_"
 NONCONVEX = "experiments/test_nonconvex.py::test_"
+POWER = "study/test_power.py::test_"
 VERIFY, VERIFYING = "archive/verifying.py", "archive/test_verifying.py::test_"
 ARCHIVE = [
     Mutant("archive/compared.py", "if row.objective is not None and math.isfinite(row.objective) else 0.0",
@@ -319,6 +320,18 @@ STUDY = [
            "a factor is judged without its interval"),
     Mutant("experiments/accelerated/__init__.py", "turn = {one: other, other: one}", "turn = {}",
            ACCELERATED + "claims_that_hold_on_made_up_rows", "no side is exchanged"),
+    Mutant("study/power.py", "verdict.word == HELD and turned == [HELD]", "verdict.word == HELD and turned == []",
+           POWER + "what_holds_exchanged_too_is_not_testable_and_what_does_not_hold_stays",
+           "a claim that holds with its sides exchanged is held"),
+    Mutant("study/power.py", "super().traces(runs.iloc[:0] if self.planted else runs)", "super().traces(runs)",
+           POWER + "planted_runs_stand_under_the_keys_of_the_right_ones_and_have_no_traces",
+           "runs with wrong noise have the traces of right ones"),
+    Mutant("study/power.py", "runs[\"planted\"].isna() & runs[\"timed\"].eq(0)", "runs[\"planted\"].isna()",
+           POWER + "planted_runs_stand_under_the_keys_of_the_right_ones_and_have_no_traces",
+           "planted runs stand for timed ones"),
+    Mutant("study/laws.py", "return bool(self.value > bar) is not below", "return (self.value > bar) is not below",
+           "study/test_laws.py::test_intervals_hold_the_level",
+           "a bar of NumPy's turns a verdict"),
     Mutant("study/headline.py", "one[\"verdict\"] in (EXACT, MATCH, DIFFERS) and ratio == ratio", "ratio == ratio",
            VERDICTS + "transients_do_not_narrow_the_pooled_ratio", "values that notice nothing are pooled"),
     Mutant("study/laws.py", "LEVEL = 0.05", "LEVEL = 0.3",
