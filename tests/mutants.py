@@ -322,7 +322,7 @@ STUDY = [
            ACCELERATED + "claims_that_hold_on_made_up_rows", "no side is exchanged"),
     Mutant("study/power.py", "verdict.word == HELD and turned == [HELD]", "verdict.word == HELD and turned == []",
            POWER + "what_holds_exchanged_too_is_not_testable_and_what_does_not_hold_stays",
-           "a claim that holds with its sides exchanged is held"),
+           "a claim that holds exchanged, too, stays held"),
     Mutant("study/power.py", "super().traces(runs.iloc[:0] if self.planted else runs)", "super().traces(runs)",
            POWER + "planted_runs_stand_under_the_keys_of_the_right_ones_and_have_no_traces",
            "runs with wrong noise have the traces of right ones"),
