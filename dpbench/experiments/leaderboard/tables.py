@@ -177,7 +177,8 @@ def _against(one: headline.Against, column: str) -> str:
     if one.equal == one.families:
         return "it is the default"
     if column == HELD:
-        told = f"{-100 * one.difference:+.0f} [{-100 * one.high:.0f}, {-100 * one.low:.0f}]"
+        more, low, high = (round(-100 * value) for value in (one.difference, one.high, one.low))
+        told = f"{more:+d} [{low}, {high}]"
     else:
         told = f"{two(one.difference)} [{two(one.low)}, {two(one.high)}]"
     return f"{told} on {one.families}: {one.words}"
