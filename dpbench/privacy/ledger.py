@@ -327,7 +327,8 @@ AnyRelease: TypeAlias = OneRun | BestOfRuns
 
 def plain(release: Release) -> dict[str, Any]:
     """The release as plain data: {"kind": its class, field: value, …}, nested where one is made of others."""
-    data: dict[str, Any] = msgspec.to_builtins(release, enc_hook=lambda number: number.item())  # NumPy's
+    text = msgspec.json.encode(release, enc_hook=lambda number: number.item())  # NumPy's
+    data: dict[str, Any] = msgspec.json.decode(text)
     return data
 
 
@@ -335,7 +336,9 @@ def release_of(data: Any) -> Release:
     """The inverse of `plain`, of what a file or an archive says; UserError for what is no release within bounds."""
     try:
         release: Release = msgspec.convert(data, AnyRelease)
-        return release
+        if plain(release) == data:  # a field that is left out is not taken at its default
+            return release
+        raise msgspec.ValidationError("a field is missing")
     except PrivacyError as error:
         raise UserError(ascii(str(error))[1:-1][:200]) from None
     except msgspec.ValidationError as error:
