@@ -394,6 +394,8 @@ LEADERBOARD = [
     Mutant("datasets/sets/tables.py", "(values - low) / (high - low)",
            "(values - np.nanmin(values)) / (np.nanmax(values) - np.nanmin(values))",
            SETS + "a_table_is_scaled_by_what_is_written_down_alone", "bounds of a table are of its rows"),
+    Mutant("leaderboard/places.py", "CLIP if self.best is None else 1.0", "CLIP",
+           PLACES + "a_held_out_loss_scores_by_the_share_of_the_gain_that_is_kept", "shares are cut off at -3"),
     Mutant("leaderboard/places.py", "CLIP = 3.0  # decades", "CLIP = 2.0  # decades",
            PLACES + "a_score_is_decades_above_nothing", "scores are clipped at two decades"),
     Mutant("leaderboard/places.py", 'untimed = runs[runs["timed"].eq(0)]', "untimed = runs",
