@@ -6,10 +6,9 @@ from importlib.metadata import version
 from typing import Any
 from unittest import mock
 
-import msgspec
 import numpy as np
 
-from dpbench.algorithms.base import BaseSettings, Count, Needs, Positive
+from dpbench.algorithms.base import BaseSettings, Count, Needs, Positive, at_default_step
 from dpbench.algorithms.library import LibrarySolver, Solved, released
 from dpbench.algorithms.rules import gradient_steps
 from dpbench.errors import UserError
@@ -46,7 +45,7 @@ class _JaxPrivacy(LibrarySolver):
     def complete(self, problem, settings):
         if settings.bands > min(settings.batches, settings.T):
             raise UserError(f"{self.name}: bands = {settings.bands} must be at most batches and T; lower it")
-        return msgspec.structs.replace(settings, step=settings.step or 1 / problem.objective_smoothness)
+        return at_default_step(problem, settings)
 
     def solve(self, problem, budget, settings, rng) -> Solved:
         jax = _library()
@@ -75,7 +74,7 @@ class JaxDPSGD(_JaxPrivacy):
     title = "jax-privacy DP-SGD"
 
     def public_settings(self, n, d, epsilon):
-        return {"T": gradient_steps(n, epsilon)}
+        return {"T": gradient_steps(n, d, epsilon)}
 
 
 class JaxBandMF(_JaxPrivacy):
@@ -88,7 +87,7 @@ class JaxBandMF(_JaxPrivacy):
         bands: Count = 4
 
     def public_settings(self, n, d, epsilon):
-        return {"T": 4 * math.ceil(gradient_steps(n, epsilon) / 4)}
+        return {"T": 4 * math.ceil(gradient_steps(n, d, epsilon) / 4)}
 
 
 class _Plan:
