@@ -14,7 +14,7 @@ from dpbench.experiments import accelerated
 from dpbench.experiments.greedy_coordinate import claims as greedy_coordinate
 from dpbench.experiments.nonconvex import claims as nonconvex
 from dpbench.experiments.nonconvex import formulas
-from dpbench.experiments.second_order import claims as second_order
+from dpbench.experiments.second_order import errata as second_order
 from dpbench.experiments.zeroth_order import claims as zeroth_order
 from dpbench.privacy.ledger import CountedRelease, Gaussian, Relation, WithoutReplacement
 from dpbench.privacy.verify import spent
