@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from dpbench import datasets
 from dpbench.algorithms.newton_step import ReleasedStep
 from dpbench.errors import Defect, PrivacyError, UserError
 from dpbench.own import calibration, inputs
@@ -103,8 +104,12 @@ def execute(
     spec, bound, window, ledgers = plan.spec, None, None, []
     if (persons is None) != (not spec.unit) or (persons and persons.count != spec.n):
         raise Defect(f"{plan.name}: its rows are not of the persons that were planned for")
-    # Once, from the rows as they were given: all releases give a person's rows the same weights.
-    of_persons = None if persons is None else persons.weighted(X, y)
+    of_persons = None
+    if persons is not None:
+        if not owned:
+            X, y = datasets.as_arrays(X, y, single=spec.precision == "float32")
+        # Once, from the rows as they were given: all releases give a person's rows the same weights.
+        of_persons = persons.weighted(X, y)
     # The bound comes first: all that follows takes it for public, as adaptive composition allows.
     if isinstance(plan.bound, windows.WindowSplit):
         window, lines = windows.release(
@@ -167,7 +172,7 @@ def execute(
     # What a plug-in says of its settings is shown, so it gets no data to say it of.
     settings = msgspec.structs.asdict(plan.settings if plan.foreign else runs[0][2].settings[0])
     return Fitted(plan, W, bound, window, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen,
-                  tails[0] if spec.settings.get("intervals") else None)  # fmt: skip
+                  tails[0] if spec.intervals else None)  # fmt: skip
 
 
 def _problem(

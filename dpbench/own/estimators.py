@@ -143,7 +143,9 @@ class _Private(BaseEstimator):
         plan, charge = self._plan(size, schema, positional=of_rows["positional"]), ""
         if self.budget is not None:  # before a cell is read: what a cell says must not decide whether it is paid for
             whole, what = plan.whole, f"{type(self).__name__}, {plan.name}"
-            charge = self.budget.charge(what, plan.releases, whole.epsilon, whole.delta, unit=unit)
+            charge = self.budget.charge(
+                what, plan.releases, whole.epsilon, whole.delta, relation=whole.relation.value, unit=unit
+            )
         arguments.warn_of_clones(tuple(schema.columns), seeded=self.random_state is not None, charged=bool(charge))
         if wrong is not None:
             raise wrong

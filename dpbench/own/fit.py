@@ -14,7 +14,7 @@ from dpbench.algorithms import rules
 from dpbench.errors import UserError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import Fitted, execute, rows_of
-from dpbench.own.inputs import labels_beside, persons_of
+from dpbench.own.inputs import cell_by_cell, labels_beside, one_for_each, persons_of
 from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
 from dpbench.own.statement import number_of, sentence
 from dpbench.privacy.check import profile, trade_off
@@ -215,12 +215,15 @@ def fit(
             raise UserError("row_bound: it goes with a schema, which says which columns are numbers")
         if y is None:
             raise UserError("y: give the labels; with a schema they may be a column of X")
-        X = X if shards.is_lazy(X) or hasattr(X, "tocsr") else np.asarray(X)
-        if len(X.shape) != 2:
-            raise UserError(f"X: {len(X.shape)} dimensions found; give two, rows × columns")
+        given, lazy = (X, y), shards.is_lazy(X)
+        X, y = given if lazy else map(cell_by_cell, given)
+        if len(X.shape) != 2 or not X.shape[1]:
+            raise UserError(f"X: {len(X.shape)} dimensions found; give two, rows × columns, and at least one column")
         unit, persons = persons_of(X, groups, None, asked=groups is not None)
-        if persons and (shards.is_lazy(X) or len(np.shape(y)) != 1 or len(y) != X.shape[0]):
-            raise UserError("groups: they go with an array or a sparse matrix X, and a label for each of its rows")
+        if persons and lazy:
+            raise UserError("groups: they go with an array or a sparse matrix X")
+        if persons:
+            one_for_each("y", "label", y, X)
         n = persons.count if persons else int(X.shape[0])
         encoding, spec = None, Spec(n=n, d=int(X.shape[1]), loss=loss or "logistic", unit=unit, **fields)
     made = plan(spec)  # refuses what cannot be before a cell is read
@@ -230,6 +233,8 @@ def fit(
         raise UserError('bound: "check" tells how many rows there are, which with groups or a unit is not public')
     if encoding is not None:
         X, y = rows_of(made, encoding, schema.target, X, y)
+    elif check:
+        X, y = given  # whose refusals say more
     fitted = execute(made, X, y, unit=encoding.unit if encoding else 1.0, seed=seed, start=start, check=check,
                      owned=encoding is not None, persons=persons)  # fmt: skip
     public = (

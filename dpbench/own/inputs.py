@@ -7,6 +7,7 @@ time.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -28,11 +29,12 @@ from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.problems.rows import Rows
 from dpbench.problems.shards import ShardedProblem
 from dpbench.run import shards
-from dpbench.schema.cells import ids
+from dpbench.schema.cells import ids, numbers
 
 Labels = Literal["binary", "real"]
 Bound = Literal["check", "rescale"]
 LARGEST_LABEL = 1e100  # a number beyond is moved to it
+LARGEST_OF_BOUNDED = 1e9  # where the slope has a bound: all the same to it, and values leave a minimiser its digits
 
 
 def problem_of(
@@ -111,6 +113,28 @@ def labels_beside(X: Any, y: Any, target: str) -> Any:
     return y
 
 
+def cell_by_cell(values: Any) -> Any:
+    """X or y as an array, or as the sparse matrix that it is; NaN for what is no number in a list, or among objects.
+
+    What type NumPy gives these hangs on single cells, so it must not decide that a fit is refused. A type that an array
+    or a column was given is public.
+    """
+    if hasattr(values, "tocsr"):
+        return values
+    array = None
+    with contextlib.suppress(ValueError):  # rows of a list that differ in length
+        array = values if np.ma.isMaskedArray(values) else np.asarray(values)
+    if array is not None and array.dtype.kind in ("biufcMm" if hasattr(values, "dtype") else "biuf"):
+        return array
+    if isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        return values
+    try:
+        array = np.array(values, dtype=object)
+    except ValueError:  # arrays of several shapes in one list
+        return np.empty(0)
+    return numbers(array.ravel()).reshape(array.shape)
+
+
 def one_for_each(name: str, what: str, values: Any, X: Any) -> None:
     """ParameterError where values are not (n,), n the rows of X; it tells no n, which with a unit is not public.
 
@@ -166,9 +190,9 @@ def repaired(
 
     Entries of X that are NaN or infinite become 0, and those beyond ±1e150 (in float32, ±1e15) are moved there: their
     squares have to be finite, and a run that stopped at one would tell of it. Labels of a loss with two classes become
-    -1 or +1, by whether they are positive; numbers are moved into ±1e100, and to 0 where they are NaN; those of phase
-    loss below 0 become 0, and those of several classes the nearest class below. entries: False leaves X to `on_grid`,
-    which makes any row fit.
+    -1 or +1, by whether they are positive; numbers are moved into ±1e100, of a loss with a bounded slope into ±1e9, and
+    to 0 where they are NaN; those of phase loss below 0 become 0, and those of several classes the nearest class below.
+    entries: False leaves X to `on_grid`, which makes any row fit.
     """
     X, y = datasets.as_arrays(X, y, single=single, as_given=single and labels == "binary")
     if single:
@@ -185,8 +209,9 @@ def repaired(
         for start in range(0, len(y), BLOCK):  # no temporary of the size of y
             signs[start : start + BLOCK] = np.where(y[start : start + BLOCK] > 0, 1, -1)
         return X, signs
-    y = np.clip(np.nan_to_num(y, nan=0.0), -LARGEST_LABEL, LARGEST_LABEL)
     kind = losses.get(loss)
+    largest = LARGEST_OF_BOUNDED if kind.outputs == 1 and math.isfinite(kind.lipschitz) else LARGEST_LABEL
+    y = np.clip(np.nan_to_num(y, nan=0.0), -largest, largest)
     if kind.outputs > 1:
         y = np.clip(np.floor(y), 0, kind.outputs - 1)
     return X, np.maximum(y, 0.0) if kind.name == "phase" else y

@@ -93,7 +93,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("a weight is not finite")
         if self.window is not None and (self.bound != self.window.bound or len(self.window.middles) != self.spec.d):
             raise ValueError("its window is not that of its columns and its row bound")
-        if (self.intervals is None) == bool(self.spec.settings.get("intervals")):
+        if (self.intervals is None) == self.spec.intervals:
             raise ValueError("its intervals are not what was asked for")
         if self.intervals and len(self.intervals.centres) not in (0, len(self.compared)):
             raise ValueError("its intervals are not those of its columns")

@@ -98,6 +98,11 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         """What the length of a row is made of."""
         return row_bounds.Lengths(np.array(self.numbers, bool), self.most, self.others, int(self.intercept))
 
+    @property
+    def intervals(self) -> bool:
+        """Whether intervals are asked for, in the words that a setting takes."""
+        return str(self.settings.get("intervals", False)).lower() == "true"
+
 
 @dataclass(frozen=True)
 class FitPlan:
@@ -210,7 +215,7 @@ def plan(spec: Spec) -> FitPlan:
             'row_bound: "window" is for PrivateRegressor by boosted-ssp, with an intercept, at delta > 0 and ε <= 100; '
             "leave it out"
         )
-    intervals = bool(spec.settings.get("intervals"))  # whose coverage was counted with the private bound
+    intervals = spec.intervals  # whose coverage was counted with the private bound
     how = "window" if how == "auto" and window and not intervals else how
 
     if intervals and (INTERVALS.get(name) != losses.get(loss).name or not spec.rule or spec.l2 or spec.class_weights):
@@ -218,7 +223,7 @@ def plan(spec: Spec) -> FitPlan:
             "intervals: they are derived for numbers by boosted-ssp and two classes by dp-gd-average, of at most 1,500 "
             "columns, at delta > 0, without ridge or class weights; leave algorithm, l2 and class_weight out"
         )
-    if intervals and spec.classes and spec.unit:
+    if intervals and spec.unit and losses.get(loss).binary:
         raise ParameterError("intervals: of two classes they are not derived for several rows of one person")
 
     # The split below tries several budgets, and each accountant's search takes tens of milliseconds.
@@ -351,7 +356,7 @@ def _chosen(spec: Spec, loss: Any, d: int, delta: float) -> str:
 
     def suits(name: str) -> bool:
         one = algorithms.resolve(name)[0]
-        if spec.settings.get("intervals") and name not in INTERVALS:
+        if spec.intervals and name not in INTERVALS:
             return False
         return one.persons if spec.unit else bool(one.exact) or spec.arithmetic != "bytes"
 

@@ -1,12 +1,18 @@
 """What all fits on one data set may cost together: one SQLite file, charged before a fit looks at the data.
 
 Every fit on the same rows is a release, also those that cross-validation, bagging or a plain loop make, and their ε may
-be chosen by looking at earlier ones. So the total has to hold for adaptively chosen ε. Gaussian releases do: the sum of
-their squared multipliers is a filter (Smith and Thakurta 2022, fully adaptive Gaussian differential privacy), so all of
-them together are one Gaussian. An exponential mechanism beside Gaussians counts as the Gaussian that is no better than
-it (`gaussian_for`). Any other fit adds its own (ε, δ), and plain sums are a filter too (Rogers, Roth, Ullman and Vadhan
-2016). The two parts may be interleaved, as mechanisms run concurrently compose like others (Lyu 2022; Vadhan and Wang
-2021). The first fit costs no more than its own ε: nothing was seen before it, and a second is admitted by the filter.
+be chosen by looking at earlier ones. So the total has to hold for adaptively chosen ε. Two filters do:
+
+- *Sums*: ε and δ of all fits add up (Rogers, Roth, Ullman and Vadhan 2016).
+- *One Gaussian*: the sum of squared multipliers (Smith and Thakurta 2022, fully adaptive Gaussian differential
+  privacy). An exponential mechanism beside Gaussians, and a fit of δ = 0, count as the Gaussian that is no better
+  (`gaussian_for`). What comes before the first Gaussians adds up, and what it leaves of ε and δ is what the Gaussian
+  has. A later fit of another kind with a δ has no place.
+
+A fit is admitted where either holds, and which one may hang on what was seen, so each has half of δ: outputs that one
+admits or the other are a union, and over a union the two δ add up. (With all of δ for the better of the two an analyst
+gets many times δ: she waits for a large loss of Gaussians, and spends the rest on one pure fit.) A single fit costs its
+own ε: nothing was seen before it, and where a second is admitted, a filter holds of both.
 
 SQLite gives the lock between threads and processes, and charges that survive a crash. Each charge has a *mark*, the
 SHA-256 of the mark before it and of what it says; the first mark is that of the budget itself. Whoever remembers a mark
@@ -47,6 +53,7 @@ TABLES = (
 OF = " of "  # between the relation and the unit
 PATIENCE = 60.0  # seconds to wait for another process's charge
 HOW = "DataBudget.create(file, epsilon=…, delta=…) makes a budget once; DataBudget(file) goes on with it"
+GAUSSIANS = ({Gaussian}, {Gaussian, BoundedRange})  # what one Gaussian stands for
 GONE = "restore it: without it nobody knows what is spent"
 
 
@@ -137,7 +144,7 @@ class DataBudget:
         Args:
             file: where charges are kept. None: a temporary file, which goes with this object.
             epsilon: ε > 0 of everything together.
-            delta: δ in (0, 1) of everything together; larger than that of any one fit.
+            delta: δ in (0, 1) of everything together; at least twice that of all fits, unless there is one alone.
             relation: which neighbours all fits are private under.
             unit: what all fits protect all rows of: the `unit` of their schema, or "groups" of arrays. "": single rows.
 
@@ -214,8 +221,8 @@ class DataBudget:
         Args:
             what: a few words for the file.
             releases: all that it plans to release. Gaussians, with exponential mechanisms beside them or without, cost
-                √k for k fits rather than k. Nothing where a method says its releases only while it runs: then it is
-                charged (ε, δ).
+                √k for k fits rather than k, where no fit of another kind follows. Nothing where a method says its
+                releases only while it runs: then it is charged (ε, δ).
             epsilon, delta: what the fit may cost, at least the cost of its releases; both finite and not negative.
             relation: the neighbours that it is private under, None for the budget's own.
             unit: what it protects all rows of, as of `create`.
@@ -268,27 +275,20 @@ class DataBudget:
         )
 
     def _total(self, charges: list[Charge]) -> float:
-        """ε at the budget's δ: the Gaussian ones as one release, the others by their sums."""
-        together: Counter[Release] = Counter()
-        epsilons, deltas = [], []
-        for charge in charges:
-            entries = charge.composition
-            # Gaussians join one composition, whose ε grows with √k; of any other fit (ε, δ) add up.
-            if {type(entry.release) for entry in entries} in ({Gaussian}, {Gaussian, BoundedRange}):
-                for entry in entries:
+        """ε at the budget's δ: by plain sums, or by one Gaussian after sums, at half of δ each."""
+        begun = next((i for i, one in enumerate(charges) if _kinds(one) in GAUSSIANS), len(charges))
+        first, after = _sums(charges[:begun]), charges[begun:]
+        epsilon, delta = _sums(charges)
+        least = epsilon if delta <= self.delta / 2 * (1 + 1e-12) else math.inf
+        if all(_kinds(one) in GAUSSIANS or one.delta == 0 for one in after) and (left := self.delta / 2 - first[1]) > 0:
+            together: Counter[Release] = Counter()
+            for charge in after:
+                pure = [CountedRelease(BoundedRange(2 * charge.epsilon), 1, "")] if charge.epsilon else []  # within ±ε
+                for entry in charge.composition if _kinds(charge) in GAUSSIANS else pure:
                     together[gaussian_for(entry.release)] += entry.count
-            else:
-                epsilons.append(charge.epsilon)
-                deltas.append(charge.delta)
-        epsilon, left = math.fsum(epsilons), self.delta - math.fsum(deltas)
-        if left < -1e-12 * self.delta or (together and left <= 0):
-            return math.inf
-        if together:
             entries = tuple(CountedRelease(release, count, "") for release, count in together.items())
-            epsilon += spent(entries, left, self.relation).epsilon
-        if len(charges) == 1 and charges[0].delta <= self.delta:
-            epsilon = min(epsilon, charges[0].epsilon)
-        return epsilon
+            least = min(least, first[0] + (spent(entries, left, self.relation).epsilon if entries else 0.0))
+        return min(least, epsilon) if len(charges) == 1 and delta <= self.delta else least
 
     @contextlib.contextmanager
     def _open(self, *, anywhere: bool = False) -> Iterator[tuple[sqlite3.Connection, _Held]]:
@@ -349,6 +349,16 @@ class DataBudget:
             )
         self._seen = marks[-1]
         return _Held(epsilon, delta, Relation(relation), unit, charges, marks)
+
+
+def _kinds(charge: Charge) -> set[type]:
+    """What a fit planned to release."""
+    return {type(entry.release) for entry in charge.composition}
+
+
+def _sums(charges: list[Charge]) -> tuple[float, float]:
+    """(ε, δ) of fits that add up."""
+    return math.fsum(one.epsilon for one in charges), math.fsum(one.delta for one in charges)
 
 
 def _connected(path: str) -> sqlite3.Connection:

@@ -472,8 +472,10 @@ class Ledger:
 
     def unplanned(self, i: int) -> list[str]:
         """The labels of which replicate `i` released more, or at other noise, than was planned; none without a plan."""
-        plan = self._planned.of(i)
-        return sorted({label for _, label in self._released.of(i) - plan}) if plan else []
+        plan = self._planned
+        if not (plan.shared or plan.own.get(i)):  # a count of 0 is a plan
+            return []
+        return sorted({label for _, label in self._released.of(i) - plan.of(i)})
 
     def _composition(self, counts: Counter[tuple[Release, str]]) -> Composition:
         listed = tuple(counts.items())

@@ -218,7 +218,7 @@ class Quantile(Loss):
         if not 0 < tau < 1:
             raise UserError(f"loss: quantile needs a number between 0 and 1 behind it, as in quantile-0.9, got {tau:g}")
         self.tau = tau
-        vars(self).update(name=f"quantile-{tau:g}", lipschitz=max(tau, 1 - tau))
+        vars(self).update(name=f"quantile-{np.format_float_positional(tau)}", lipschitz=max(tau, 1 - tau))
 
     @property
     def family(self) -> str:
@@ -552,7 +552,7 @@ def get(name: str | Loss) -> Loss:
     family, _, outputs = str(name).rpartition("-")
     if family == "softmax" and outputs.isdecimal():
         return Softmax(int(outputs))
-    if family == "quantile" and re.fullmatch(r"\d*\.?\d+", outputs):
+    if family == "quantile" and re.fullmatch(r"[0-9]*\.?[0-9]+", outputs):
         return Quantile(float(outputs))
     if name in LOSSES:
         return LOSSES[name]

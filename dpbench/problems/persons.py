@@ -90,7 +90,12 @@ class Persons:
         return max(0, min(BITS, ROOM - math.ceil(math.log2(max(1, self.count)))))
 
     def weighted(self, X: Any, y: np.ndarray) -> OfPersons:
-        """The weights of the rows X (N, d), y (N,); 0 where a row is nobody's."""
+        """The weights of the rows X (N, d), an array or in CSR, y (N,), an array; 0 where a row is nobody's.
+
+        TypeError for anything else: a column of a table is read by its index, so it would give another person's label.
+        """
+        if not isinstance(y, np.ndarray) or not (isinstance(X, np.ndarray) or getattr(X, "format", "") == "csr"):
+            raise TypeError("persons: rows are weighed in arrays, or in CSR")
         known = np.flatnonzero(self.codes >= 0)
         sizes = np.bincount(self.codes[known], minlength=self.count)
         each, left = np.divmod(1 << self.bits, np.maximum(sizes, 1))

@@ -110,7 +110,8 @@ def test_a_small_run_fills_every_artefact(experiment, tmp_path):
         with figure_style():
             output = artefact.render(context)
             output.save(tmp_path / artefact.name, artefact.title)
-    for name in ("grad_variance", "diff_variance", "unbiased", "tree_noise", "guarantee"):
+    # One problem and one seed give no interval of an exponent, so the claims on variances are open.
+    for name in ("unbiased", "tree_noise", "guarantee"):
         assert claim(experiment, name)(context)[0].held, name
 
 

@@ -566,6 +566,59 @@ def test_the_mean_of_squares_is_over_all_rows_however_many_more_than_persons_the
 
 def test_groups_go_with_arrays_of_a_label_a_row():
     X, y, ids = table(np.random.default_rng(0), [3, 1, 2], loss="logistic")
-    with pytest.raises(UserError, match="a label for each of its rows"):
+    with pytest.raises(UserError, match="one label for each row"):
         dpbench.fit(X, y[:-1], groups=ids, algorithm="dp-gd", epsilon=1.0)
     assert persons_of(X, None, None, asked=False) == ("", None)
+
+
+def test_a_column_of_labels_is_read_by_place_and_not_by_its_index():
+    """Read by index, another person's label would decide what a person's rows weigh."""
+    rng = np.random.default_rng(5)
+    X, y = rng.uniform(-0.5, 0.5, (62, 2)), np.sign(rng.normal(size=62))
+    groups = np.r_[np.zeros(3, int), np.repeat(np.arange(1, 30), 2), 30]
+    fits = [
+        dpbench.fit(X, labels, groups=groups, algorithm="dp-gd", epsilon=1.0, T=3, seed=0).w
+        for labels in (y, pd.Series(y, index=rng.permutation(62)), pd.Series(y, index=range(900, 962)))
+    ]
+    np.testing.assert_array_equal(fits[0], fits[1])
+    np.testing.assert_array_equal(fits[0], fits[2])
+    with pytest.raises(TypeError, match="weighed in arrays"):
+        Persons(groups, 31).weighted(X, pd.Series(y))
+
+
+@pytest.mark.parametrize("kind", ["coo_array", "bsr_array", "dia_array"])
+def test_any_sparse_matrix_goes_with_groups(kind):
+    X = getattr(sparse, kind)(np.linspace(-0.5, 0.5, 14).reshape(7, 2))
+    assert dpbench.fit(X, np.ones(7), groups=[1, 1, 1, 2, 2, 2, 2], algorithm="dp-gd", epsilon=1.0, T=2).w.shape == (2,)
+
+
+ODD = ["a", None, [1.0, 2.0], 10**400, 1j, "nan", b"x", float("inf")]
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize("odd", ODD, ids=repr)
+def test_one_odd_cell_of_a_list_refuses_no_fit_and_is_zero(odd, grouped):
+    X, y = np.linspace(-0.5, 0.5, 12).reshape(6, 2), np.array([1.0, -1, 1, -1, 1, -1])
+    more = {"groups": [1, 1, 1, 2, 2, 3]} if grouped else {}
+    cells, labels = [list(row) for row in X], list(y)
+    cells[3][0] = labels[1] = odd
+    assert np.isfinite(dpbench.fit(cells, labels, algorithm="dp-gd", epsilon=1.0, T=2, **more).w).all()
+
+
+@pytest.mark.parametrize(
+    ("X", "y"),
+    [
+        ([[1.0, 2.0]] * 60 + [[1.0]], [1.0] * 61),
+        (np.zeros((61, 0)), [1.0] * 61),
+        (np.zeros((61, 2)), [[1, 2]] * 61),
+        (np.zeros((61, 2)), np.array(["secret"] * 61)),
+    ],
+)
+def test_what_is_refused_with_groups_tells_neither_rows_nor_cells(X, y):
+    with pytest.raises(UserError) as caught:
+        dpbench.fit(X, y, groups=[*range(30), *range(31)], algorithm="dp-gd", epsilon=1.0)
+    shown = caught.value
+    while shown is not None:  # a traceback shows these
+        assert "61" not in str(shown)
+        assert "secret" not in str(shown)
+        shown = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)

@@ -149,3 +149,11 @@ def test_hidden_steps_are_one_or_more_and_contract():
     for steps, contraction in ((0, 0.5), (1, 1.0), (1, -0.1)):
         with pytest.raises(PrivacyError, match=r"steps >= 1 and a contraction in \[0, 1\)"):
             LastIterate(2.0, steps, contraction)
+
+
+def test_a_plan_of_none_is_a_plan():
+    book = Ledger(1)
+    book.plan(Gaussian(1.0), "a", 0)
+    assert book.unplanned(0) == []
+    book.record(Gaussian(1.0), "a", count=3)
+    assert book.unplanned(0) == ["a"]

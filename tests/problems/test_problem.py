@@ -567,9 +567,16 @@ def test_the_constant_that_minimises_a_quantile_loss_is_the_quantile_and_the_con
     np.testing.assert_allclose(value + loss.conjugate(slope, y), z * slope, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", ["quantile-90", "quantile-1", "quantile-.0", "quantile-x", "quantile"])
+@pytest.mark.parametrize("tau", [0.5, 0.9, 0.1234567, 0.12345671, 1e-5, 1 - 1e-7])
+def test_the_name_of_a_quantile_loss_is_that_of_no_other(tau):
+    again = losses.get(losses.Quantile(tau).name)
+    assert isinstance(again, losses.Quantile)
+    assert again.tau == tau
+
+
+@pytest.mark.parametrize("name", ["quantile-90", "quantile-1", "quantile-.0", "quantile-x", "quantile-٣", "quantile"])
 def test_what_is_no_quantile_is_refused(name):
-    says = "between 0 and 1 behind it, as in quantile-0.9" if name[-1].isdigit() else "unknown loss"
+    says = "between 0 and 1 behind it, as in quantile-0.9" if name[-1] in "0123456789" else "unknown loss"
     with pytest.raises(UserError, match=says):
         losses.get(name)
 
