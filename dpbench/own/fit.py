@@ -218,7 +218,7 @@ def fit(
         given, lazy = (X, y), shards.is_lazy(X)
         X, y = given if lazy else map(cell_by_cell, given)
         if len(X.shape) != 2 or not X.shape[1]:
-            raise UserError(f"X: {len(X.shape)} dimensions found; give two, rows × columns, and at least one column")
+            raise UserError("X: give two dimensions, rows × columns, with at least one column")
         unit, persons = persons_of(X, groups, None, asked=groups is not None)
         if persons and lazy:
             raise UserError("groups: they go with an array or a sparse matrix X")

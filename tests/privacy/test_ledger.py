@@ -15,6 +15,7 @@ from dpbench.privacy.ledger import (
     Laplace,
     LastIterate,
     Ledger,
+    LogisticPerturbation,
     ObjectivePerturbation,
     Poisson,
     PureDP,
@@ -157,3 +158,12 @@ def test_a_plan_of_none_is_a_plan():
     assert book.unplanned(0) == []
     book.record(Gaussian(1.0), "a", count=3)
     assert book.unplanned(0) == ["a"]
+
+
+@pytest.mark.parametrize("field", ["relation", "curvature", "noise_multiplier"])
+def test_no_field_of_a_release_in_a_file_is_taken_at_a_default(field):
+    data = plain(LogisticPerturbation(1.0, 0.1))
+    assert release_of(data) == LogisticPerturbation(1.0, 0.1)
+    del data[field]
+    with pytest.raises(UserError, match="not a release"):
+        release_of(data)
