@@ -13,7 +13,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
-import joblib
 import msgspec
 import numpy as np
 import pandas as pd
@@ -31,6 +30,7 @@ from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
 from dpbench.own.worlds import Like, World
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.problems.persons import Persons
+from dpbench.run.executors import pooled
 from dpbench.run.job import check_delta, delta_value
 from dpbench.schema import Schema
 from dpbench.schema.encoding import Encoding, encoding_of
@@ -374,11 +374,8 @@ def _each(
     what: str,
 ) -> list[T]:
     """`function` of every world, in as many processes as there are jobs."""
-    made = joblib.Parallel(n_jobs=jobs or -1, return_as="generator")(
-        joblib.delayed(function)(number, *arguments) for number in range(count)
-    )
     results = []
-    for one in made:
+    for one in pooled(function, ((number, *arguments) for number in range(count)), jobs, ordered=True):
         results.append(one)
         progress(what, len(results) / count)
     return results

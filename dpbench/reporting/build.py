@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import joblib
 import pandas as pd
 
 from dpbench import experiments
 from dpbench.errors import UserError, counted, nearest, silent
 from dpbench.leaderboard import stored
 from dpbench.reporting.scorecard import in_words, judged, statement, verdicts
+from dpbench.run.executors import pooled
 from dpbench.study.context import Context, contexts
 from dpbench.study.declare import Artefact
 from dpbench.study.experiment import PLANTED, Experiment
@@ -70,9 +70,7 @@ def _each(parts: list[tuple[Any, ...]]) -> Iterator[tuple[list[str], Path]]:
     if len(parts) < 2:
         yield from (_drawn(*part) for part in parts)
     else:
-        yield from joblib.Parallel(n_jobs=-1, batch_size=1, return_as="generator")(
-            joblib.delayed(_drawn)(*part) for part in parts
-        )
+        yield from pooled(_drawn, parts, ordered=True)
 
 
 def _drawn(

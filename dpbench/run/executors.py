@@ -15,9 +15,10 @@ import threading
 import time
 import warnings
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
 
@@ -29,6 +30,7 @@ from dpbench.run.shards import Sharded
 
 ATTEMPTS = 3  # of a batch whose worker died under it
 BACKENDS = ("loky", "threading", "dask")
+T = TypeVar("T")
 
 
 def cores() -> int:
@@ -51,6 +53,32 @@ POOL_THREADS = 4  # that joblib's pool starts in this process: its manager, a qu
 WORKER = 512 << 20  # bytes of address space: a worker that has loaded everything takes 390 MB
 
 
+def pooled(
+    function: Callable[..., T], tasks: Iterable[tuple[Any, ...]], jobs: int | None = None, backend: str = "loky", *,
+    ordered: bool = False,
+) -> Iterator[T]:  # fmt: skip
+    """What `function` returns for each of `tasks`, its arguments: in their order, or in that in which they end.
+
+    jobs: how many processes or threads, None for one per core.
+
+    Raises:
+        MemoryError: where a limit on this process (ulimit -v) leaves no room for a pool. BrokenProcessPool: where a
+            process died.
+    """
+    from joblib import Parallel, delayed
+
+    jobs = jobs or cores()
+    if jobs > 1:
+        _room_for_pool()
+    # Threads share one BLAS: a limit that a task sets would end with the first of them.
+    with threadpool_limits(1 if backend == "threading" else None), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+        yield from Parallel(
+            n_jobs=jobs, backend=backend, return_as="generator" if ordered else "generator_unordered", batch_size=1,
+            pre_dispatch="n_jobs",
+        )(delayed(_work)(function, task, os.getpid(), str(cache.root())) for task in tasks)  # fmt: skip
+
+
 class Local:
     """In `jobs` processes ("loky") or threads ("threading") of this machine."""
 
@@ -61,33 +89,20 @@ class Local:
         return self._jobs
 
     def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, BatchRows | WorkerDeath]]:
-        from joblib import Parallel, delayed
-
         flying: list[int] = []
 
-        def tasks() -> Iterator[object]:
+        def tasks() -> Iterator[tuple[int, Batch]]:
             for index, batch in batches.items():
                 flying.append(index)
-                yield delayed(_indexed)(index, batch, os.getpid(), str(cache.root()))
+                yield index, batch
 
-        parallel = Parallel(
-            n_jobs=self._jobs,
-            backend=self._backend,
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch="n_jobs",
-        )
-        _room_for_pool()
-        # Threads share one BLAS: the limit that `execute` sets would end with the first of them.
-        with threadpool_limits(1 if self._backend == "threading" else None), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
-            try:
-                for index, rows in parallel(tasks()):
-                    flying.remove(index)
-                    yield index, rows
-            except BrokenProcessPool as death:
-                for index in flying:
-                    yield index, WorkerDeath(1, type(death).__name__)
+        try:
+            for index, rows in pooled(_indexed, tasks(), self._jobs, self._backend):
+                flying.remove(index)
+                yield index, rows
+        except BrokenProcessPool as death:
+            for index in flying:
+                yield index, WorkerDeath(1, type(death).__name__)
 
 
 def _room_for_pool() -> None:
@@ -157,12 +172,16 @@ def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Batc
             yield waiting.pop(index), ended
 
 
-def _indexed(index: int, batch: Batch, driver: int, data: str) -> tuple[int, BatchRows]:
+def _indexed(index: int, batch: Batch) -> tuple[int, BatchRows]:
+    return index, BatchRows(*execute(batch))
+
+
+def _work(function: Callable[..., T], task: tuple[Any, ...], driver: int, data: str) -> T:
     _end_with(driver)
     # loky keeps its workers between calls, and one of an earlier call may know another folder of data.
     if os.getpid() != driver:
         os.environ["DPBENCH_DATA"] = data
-    return index, BatchRows(*execute(batch))
+    return function(*task)
 
 
 @functools.cache

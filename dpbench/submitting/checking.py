@@ -16,11 +16,11 @@ import secrets
 import tempfile
 import unicodedata
 from collections.abc import Callable, Collection
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import joblib
 import msgspec
 import numpy as np
 
@@ -34,6 +34,7 @@ from dpbench.leaderboard.stored import FOLDER
 from dpbench.problems import Problem, catalogue
 from dpbench.run.bind import bind_jobs
 from dpbench.run.execute import describe, fill_guarantee, one_thread
+from dpbench.run.executors import pooled
 from dpbench.run.job import Job
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.row import Row
@@ -136,15 +137,16 @@ def check_submission(
             report.problems.append(f"its code calls itself {method.name} ({method.title}), its manifest otherwise")
             return report
         tasks = _tasks(reference, profile, problems, report.left_out)
-        for cells in joblib.Parallel(n_jobs=jobs or -1, batch_size=1, return_as="generator_unordered")(
-            joblib.delayed(_run_problem)(name, runs, secret) for name, runs in tasks.items()
-        ):
-            report.cells += cells
-            report.problems += [one.error for one in cells if one.error][:1]
-            lines = [one.error or f"score {places.two(one.score)} at ε = {one.epsilon:g}" for one in cells]
-            notify(f"{cells[0].problem}: {'; '.join(lines)}")
-            if report.problems:
-                return report
+        try:
+            for cells in pooled(_run_problem, ((name, runs, secret) for name, runs in tasks.items()), jobs):
+                report.cells += cells
+                report.problems += [one.error for one in cells if one.error][:1]
+                lines = [one.error or f"score {places.two(one.score)} at ε = {one.epsilon:g}" for one in cells]
+                notify(f"{cells[0].problem}: {'; '.join(lines)}")
+                if report.problems:
+                    return report
+        except BrokenProcessPool:
+            raise UserError(f"{manifest.method}: a process of the check died; try --jobs 1, or more memory") from None
     if not report.cells:
         raise UserError(f"{manifest.method}: no problem to run it on: {'; '.join({*report.left_out.values()})}")
     first = min((one.evidence for one in report.cells if one.evidence), key=lambda one: len(one.encoded), default=None)

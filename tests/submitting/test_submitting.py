@@ -1,8 +1,11 @@
 """The receiver's check: honest code has a place by runs on private copies alone; what is not honest has none."""
 
 import json
+import os
 import re
+import resource
 import zipfile
+from functools import partial
 from types import SimpleNamespace
 
 import msgspec
@@ -14,6 +17,7 @@ from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.experiments.leaderboard import EXPERIMENT, board, tables
 from dpbench.problems import build
+from dpbench.run import executors
 from dpbench.run.row import Row
 from dpbench.run.store import Store
 from dpbench.serving.process import OPEN, SERVED, ServedRun
@@ -249,3 +253,19 @@ def test_the_command_says_what_fails_and_exits_1(made, small, tmp_path, monkeypa
 def test_a_profile_that_is_none_is_named_with_the_nearest():
     with pytest.raises(UserError, match=r"unknown profile 'quik': did you mean quick\?"):
         checking._tasks("dp-gd", "quik", [], {})
+
+
+def test_the_check_s_processes_are_those_of_every_run(made, small, tmp_path, monkeypatch):
+    """Without room for a worker it would wait for ever; one that dies ends the check in a line."""
+    checked = partial(checking.check_submission, made, profile="quick", results=tmp_path, jobs=2)
+    monkeypatch.setattr(checking, "_tasks", lambda *_: {"one": [], "two": []})
+    monkeypatch.setattr(checking, "_run_problem", dies)
+    with pytest.raises(UserError, match="honest-steps: a process of the check died; try --jobs 1"):
+        checked()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (executors.WORKER - 1, -1))
+    with pytest.raises(MemoryError, match="does not fit into the limit"):
+        checked()
+
+
+def dies(*_):
+    os._exit(1)
