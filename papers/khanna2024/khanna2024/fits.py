@@ -1,7 +1,7 @@
 """The review's optimisers, written from its formulas, for V trials and S settings at once: weights are (V, d, S).
 
 Rows have ‖x‖₁ ≤ 1 and targets |y| ≤ 1, neighbours replace one row. Each function ends with two noises: as released, and
-one that keeps ε ("exact"), composed by the accountant from what the bounds say that a row moves.
+one at a proven ε ("exact"), composed by the accountant from what the bounds say that a row moves.
 """
 
 import functools
