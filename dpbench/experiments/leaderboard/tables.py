@@ -134,15 +134,15 @@ def placed(context: Context) -> WithWords:
 @PAPER.artefact("needed")
 def needed(context: Context) -> WithWords:
     """A row per problem by n: the least n·ε at which the default, and at which any method, is better than w = 0."""
-    found: dict[str, tuple[str, headline.Reach, Board]] = {}
+    least: dict[str, tuple[str, headline.Reach, Board]] = {}
     for column, loss in LOSSES.items():
         ranked = board(context, column)
         rows = ranked.losses[~ranked.losses["algorithm"].isin([*ranked.unpaid, *ranked.titles])]
         # Rows held out come first: a problem that has them is not judged by the training objective.
-        rows = rows[rows["problem"].isin(ranked.choice) & ~rows["problem"].isin(found)]
+        rows = rows[rows["problem"].isin(ranked.choice) & ~rows["problem"].isin(least)]
         for one in headline.reach(rows, ranked.scale.nulls, ranked.choice) if len(rows) else ():
-            found[one.problem] = loss, one, ranked
-    ones = sorted(found.values(), key=lambda at: (at[1].n, at[1].problem))
+            least[one.problem] = loss, one, ranked
+    ones = sorted(least.values(), key=lambda at: (at[1].n, at[1].problem))
     lines = [
         [problem_title(one.problem), "drawn" if headline.is_drawn(one.problem) else "real", loss, f"{one.n:,}",
          _rows(one.default), _rows(one.any) + (f" ({ranked.label(one.method)})" if one.method else "")]
