@@ -334,7 +334,7 @@ def sampled(run: Recorder) -> bool:
 
 def replaced_by_none(run: Recorder) -> bool:
     """Whether a release is accounted for a row that is in the sample or is not."""
-    kinds = ledger.Poisson | ledger.Allocated | ledger.PoissonReplaced
+    kinds = ledger.Poisson | ledger.PoissonReplaced
     return any(isinstance(entry.release, kinds) for entry in run.ledger.of(0))
 
 
@@ -393,7 +393,7 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
             if one.label in behind:
                 continue
             a, b, c = (replay.tape[key][i].value for replay in (first, second, neither))
-            b = c if isinstance(one.event, ledger.Poisson | ledger.Allocated) else b
+            b = c if isinstance(one.event, ledger.Poisson) else b
             scale, label = scores.column(one.scale), one.label
             with np.errstate(all="ignore"):
                 if one.kind == "threshold":
@@ -422,11 +422,9 @@ def _claimed(composition: ledger.Composition, label: str) -> tuple[float, float]
     """Σ 1/z² of the Gaussian and Σ ε of the ε-DP releases of a label."""
     squares = pure = 0.0
     for entry in composition:
-        # The transcripts have a row in every step of an epoch that it is allocated to one of.
-        steps = entry.release.steps if isinstance(entry.release, ledger.Allocated) else 1
         match scores.base(entry.release) if entry.label == label else None:
             case ledger.Gaussian(z):
-                squares += steps * entry.count / z**2
+                squares += entry.count / z**2
             case ledger.Laplace(z):
                 pure += entry.count / z
             case ledger.Radial(z):
