@@ -52,10 +52,13 @@ def pytest_runtestloop(session: Any) -> bool | None:
     if WORK not in os.environ:
         return None
     items, root = {item.nodeid: item for item in session.items}, Path.cwd()
-    for file, mutated, tests in pickle.loads(Path(os.environ[WORK]).read_bytes()):
+    mistakes = pickle.loads(Path(os.environ[WORK]).read_bytes())
+    for number, (file, mutated, tests) in enumerate(mistakes, 1):
         path, chosen = root / "dpbench" / file, [items[test] for test in tests if test in items]
         whole, times = path.read_text(encoding="utf-8"), path.stat()
         path.write_text(mutated, encoding="utf-8")
+        # To the processes of tests a compiled file is known by its size and second, which two mistakes can share.
+        os.utime(path, (times.st_mtime - number,) * 2)
         try:
             word = {0: SURVIVES, 1: NOTICED}.get(_forked(session, path, whole, mutated, chosen), NOWHERE)
         finally:
@@ -86,7 +89,6 @@ def _tried(session: Any, path: Path, whole: str, mutated: str, chosen: list[Any]
     os.setsid()
     signal.alarm(10 * LIMIT)
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 10))
-    sys.dont_write_bytecode = True  # a compiled file is known by its size and second, which two mistakes can share
     loaded = {getattr(module, "__file__", None) for module in sys.modules.values()}
     if not put(path, whole, mutated) and str(path) in loaded:
         return 2
