@@ -10,9 +10,18 @@ something to say (data that are not fetched, settings that were tuned). Both are
 the result.
 """
 
+import copyreg
+import importlib
+import sys
+import types
+
 import lazy_loader
 
 from dpbench.version import DISTRIBUTION, __version__
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["DISTRIBUTION", "__version__"]
+
+# lazy_loader may make this a module of a kind of its own, which cloudpickle can send to no process of joblib or dask.
+if type(sys.modules[__name__]) is not types.ModuleType:
+    copyreg.pickle(type(sys.modules[__name__]), lambda module: (importlib.import_module, (module.__name__,)))

@@ -3,6 +3,7 @@ import re
 import subprocess
 import sys
 
+import cloudpickle
 import numpy as np
 import pytest
 from scipy import sparse
@@ -191,6 +192,11 @@ def test_the_arguments_of_every_function_are_explained():
     assert not gaps
 
 
+def test_the_package_goes_to_other_processes_by_its_name():
+    """A function of a script or notebook that says dpbench.fit is pickled with the module it names."""
+    assert cloudpickle.loads(cloudpickle.dumps(lambda: dpbench))() is dpbench
+
+
 def test_importing_the_package_loads_nothing_that_is_slow():
     script = (
         "import sys\nimport dpbench\nassert 'run_experiment' in dir(dpbench)\n"
@@ -327,13 +333,27 @@ def test_a_release_says_nothing_of_values_and_check_rows_says_it_beforehand(data
         assert first.guarantee == second.guarantee
     assert dpbench.fit(odd, np.zeros(500), algorithm="dp-gd", epsilon=1.0).diagnostics.status == "done"  # one class
     assert dpbench.check_rows(X, y) == []
-    assert "2 entries are NaN or infinite" in dpbench.check_rows(odd, labels)[0]
-    found = dpbench.check_rows(np.nan_to_num(odd, posinf=0.0), labels)
-    assert "labels 0 and 1" in found[0]
-    assert "of 500 rows have" in found[1]
-    assert "largest 5" in found[1]
+    found = dpbench.check_rows(odd, labels)  # one cell hides nothing else
+    assert "2 entries are NaN or infinite" in found[0]
+    assert "labels 0 and 1" in found[1]
+    assert "of 500 rows have" in found[2]
+    assert "largest 5" in found[2]
     checked = dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0, bound="check")
     assert checked.guarantee.endswith("counts as public: n, that X and y passed the checks")
+
+
+@pytest.mark.parametrize(
+    ("loss", "method", "largest"), [("quantile-0.9", "objpert", 1e9), ("squared", "boosted-ssp", 1e100)]
+)
+def test_check_rows_names_labels_that_a_release_moves(data, loss, method, largest):
+    X, y = data
+    y = np.where(np.arange(500) == 3, 7 * largest, y)
+    moved = np.minimum(y, largest)
+    call = {"algorithm": method, "loss": loss, "epsilon": 1.0, "seed": 0, "bound": "rescale"}
+    np.testing.assert_array_equal(dpbench.fit(X, y, **call).w, dpbench.fit(X, moved, **call).w)
+    assert dpbench.check_rows(X, moved, algorithm=method, loss=loss) == []
+    (line,) = dpbench.check_rows(X, y, algorithm=method, loss=loss)
+    assert line.startswith(f"y: 1 labels lie beyond ±{largest:g}")
 
 
 def test_arithmetic_is_what_is_asked_for_or_refused_in_one_line(data):

@@ -339,14 +339,25 @@ def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logisti
     """
     method, fixed = algorithms.resolve(algorithm)
     needed, kind = method.row_bound(losses.get(loss), make_settings(method, {**fixed, **settings})), losses.get(loss)
+    labels: Labels = "binary" if kind.binary else "real"
     try:
-        X, y = datasets.check_arrays(X, y, labels="real")
+        X, y = datasets.as_arrays(X, y)
     except DataError as error:
         return [str(error)]
+    # Beside what a release would make of them, so that a cell which is no number hides nothing else.
+    fixed, moved = repaired(X, y, labels, loss=loss, single=False)
+
+    def check_labels() -> None:
+        datasets.check_arrays(np.zeros((len(y), 1)), y, labels=labels)
+        kind.check_labels(y)
+        if beyond := np.count_nonzero(moved != y):
+            raise DataError(f"y: {beyond:,} labels lie beyond ±{np.abs(moved).max():g}, where a release moves them")
+
     lines = []
     for check in (
-        lambda: datasets.check_arrays(X, y, labels="binary") if kind.binary else kind.check_labels(y),
-        lambda: _bounded_rows(X, method.name, needed, "check"),
+        lambda: datasets.check_arrays(X, np.zeros(len(y)), labels="real"),
+        check_labels,
+        lambda: _bounded_rows(fixed, method.name, needed, "check"),
     ):
         try:
             check()
