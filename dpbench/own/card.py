@@ -120,6 +120,7 @@ def card(
         worlds=worlds,
         seed=seed,
         row_bound=saved.spec.row_bound,  # type: ignore[arg-type]  # the plan of the model had it
+        asked=saved.spec,
         jobs=jobs,
         progress=progress,
     )

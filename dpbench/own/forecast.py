@@ -43,6 +43,7 @@ OTHERS = {
     "squared": ("boosted-ssp", "adassp", "dp-gd-average"),
     "softmax": ("dp-gd-average", "dp-gd", "dp-sgd"),
 }
+AS_ASKED = ("settings", "l2", "class_weights")  # what an estimator was given beside the defaults
 SCORES = {"classes": ("AUC", "accuracy", "log loss", "kept"), "numbers": ("R²", "RMSE", "kept")}
 LOSS = {"classes": "log loss", "numbers": "RMSE"}
 TARGETS = {"auc": "AUC", "accuracy": "accuracy", "r2": "R²", "kept": "kept"}  # what can be asked for, by its name
@@ -138,7 +139,11 @@ def quantiles(values: np.ndarray) -> tuple[float, float, float]:
 
 
 class Simulation(NamedTuple):
-    """What all worlds of a forecast have in common; `like`: public rows, or None; row_bound: how a bound is found."""
+    """What all worlds of a forecast have in common.
+
+    like: public rows, or None. row_bound: how a bound is found. asked: of a saved model, whose intercept all rows have,
+    and whose settings, ridge and class weights its own method has; None: the defaults.
+    """
 
     schema: Schema
     rows: int
@@ -148,6 +153,7 @@ class Simulation(NamedTuple):
     like: Like | None
     seed: int
     row_bound: RowBound | None = None
+    asked: Spec | None = None
 
     @property
     def classes(self) -> int:
@@ -161,13 +167,15 @@ class Simulation(NamedTuple):
     @property
     def encoding(self) -> Encoding:
         """What makes rows."""
-        return encoding_of(self.schema, intercept=True)
+        return encoding_of(self.schema, intercept=self.asked is None or self.asked.intercept)
 
     def plan(
         self, algorithm: str, epsilon: float, rows: int, *, delta: float | str | None, seeded: bool = False
     ) -> FitPlan:
         """What a fit would be; the same that an estimator's is. seeded: a world's, which is no release."""
+        own = self.asked if self.asked is not None and self.asked.algorithm == algorithm else None
         return plan(Spec(
+            **{name: getattr(own, name) for name in AS_ASKED if own is not None},
             **of_encoding(self.encoding, rows, self.classes), loss="logistic" if self.classes else "squared",
             epsilon=epsilon, delta=delta, algorithm=algorithm, reproducible=seeded,
             row_bound=self.row_bound, unit=self.schema.unit or "",
@@ -178,7 +186,7 @@ class Simulation(NamedTuple):
         rng = np.random.default_rng([self.seed, number])
         if self.like is not None:
             return worlds.from_rows(self.like, rows, rng)
-        return worlds.simulated(self.schema, rows, rng, shares=self.shares, signal=self.signal)
+        return worlds.simulated(self.schema, rows, rng, shares=self.shares, signal=self.signal, encoding=self.encoding)
 
 
 def matched(epsilon: float, delta: float, share: float) -> float:

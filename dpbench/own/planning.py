@@ -11,6 +11,7 @@ from dpbench.errors import UserError, nearest, positive, several, silent
 from dpbench.own import worlds as worlds_of
 from dpbench.own.forecast import ROWS_ALLOWED, SCORES, TARGETS, Forecasts, Simulation, make
 from dpbench.own.row_bound import RowBound, parse_mode
+from dpbench.own.spec import Spec
 from dpbench.schema import Schema, read_table
 
 
@@ -28,6 +29,7 @@ def plan(
     worlds: int = 40,
     seed: int = 0,
     row_bound: RowBound | None = "auto",
+    asked: Spec | None = None,
     jobs: int | None = None,
     progress: Callable[[str, float], None] = silent,
 ) -> Forecasts:
@@ -51,6 +53,8 @@ def plan(
             reaches it. kept: the share of the AUC above 0.5, or of R², that a model without privacy has.
         worlds: how many tables are simulated. seed: of them and of the noise.
         row_bound: as of the estimators; a number is the schema's.
+        asked: `model_.spec` of a fitted estimator: all worlds have its intercept, and its method its settings, l2 and
+            class weights instead of the defaults.
         jobs: worker processes, all cores by default.
         progress: called with what is being done and the share of it.
 
@@ -73,9 +77,11 @@ def plan(
     if like is not None and (clash := [name for name, value in given.items() if value]):
         raise UserError(f"{clash[0]}: like takes it from the public rows; leave one of the two out")
     # Public rows are read by the schema too, so that a category means the same as in the fit.
-    rows = None if like is None else worlds_of.rows_of(described, read_table(like, described), os.fspath(like))
+    rows, first = None, asked is None or asked.intercept
+    if like is not None:
+        rows = worlds_of.rows_of(described, read_table(like, described), os.fspath(like), intercept=first)
     epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
-    frame = Simulation(described, int(n), delta, dict(share or {}), signal, rows, seed, how)
+    frame = Simulation(described, int(n), delta, dict(share or {}), signal, rows, seed, how, asked)
     target = None if reach is None else parse_target(reach, "classes" if frame.classes else "numbers")
     return make(frame, epsilons, several(algorithm), worlds, target, jobs, progress)
 

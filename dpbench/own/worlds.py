@@ -16,7 +16,7 @@ import pandas as pd
 
 from dpbench.errors import DataError, UserError
 from dpbench.schema import Column, Schema, word
-from dpbench.schema.encoding import encoding_of, target_values
+from dpbench.schema.encoding import Encoding, encoding_of, target_values
 
 Generator: TypeAlias = np.random.Generator
 
@@ -63,8 +63,11 @@ def simulated(
     shares: Mapping[str, float],
     signal: float | None,
     test: int = TEST,
+    encoding: Encoding | None = None,
 ) -> World:
     """A world of the schema. shares: of the classes, those that somebody guesses; signal: AUC or R² of the best score.
+
+    encoding: what makes rows; None: the schema's, with an intercept.
 
     >>> from dpbench.schema import Column, Schema, Target
     >>> schema = Schema(target=Target(name="y", bounds=(0, 1)), columns={"a": Column(bounds=(0, 9))})
@@ -74,7 +77,7 @@ def simulated(
     # Two streams: a world of more rows has the same law, so that a needed n compares like with like.
     law, cells = rng.spawn(2)  # one law for worlds of any number of rows
     table = cells_of(schema, rows + test, law, cells, guessed=schema.target.classes is None)
-    encoding = encoding_of(schema, intercept=True)
+    encoding = encoding or encoding_of(schema, intercept=True)
     X = encoding.rows(table)
     if schema.target.classes is None:
         y, best = _numbers(X, law, cells, _drawn(signal, R2, 0.003, law, ends=True))
@@ -116,7 +119,7 @@ def from_rows(like: Like, rows: int, rng: Generator) -> World:
     return World(like.X[drawn], like.y[drawn], like.Xt[held], like.y[held], None)
 
 
-def rows_of(schema: Schema, frame: pd.DataFrame, name: str) -> Like:
+def rows_of(schema: Schema, frame: pd.DataFrame, name: str, *, intercept: bool = True) -> Like:
     """The rows of a public table that has the schema's columns; UserError or DataError where it is none."""
     target = schema.target
     if target.name not in frame.columns:
@@ -124,7 +127,7 @@ def rows_of(schema: Schema, frame: pd.DataFrame, name: str) -> Like:
     y, known = target_values(target, frame[target.name])
     if known.sum() < FEWEST:
         raise DataError(f"{name}: {known.sum()} rows have a target; {FEWEST} at least are needed")
-    encoding = encoding_of(schema, intercept=True)
+    encoding = encoding_of(schema, intercept=intercept)
     X = encoding.rows(frame, fitting=True)
     X[~known] = 0.0
     return Like(X, encoding.rows(frame), y, known)

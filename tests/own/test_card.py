@@ -13,7 +13,7 @@ import dpbench
 from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.files import read_toml
-from dpbench.own import registry, worlds
+from dpbench.own import card, planning, registry, worlds
 from dpbench.schema import Column, Schema, Target
 
 FIELDS = Path(registry.__file__).with_name("registry.toml")
@@ -90,6 +90,25 @@ def test_models_of_arrays_and_of_numbers_have_cards(saved):
     assert "calibrated" not in text
     dpbench.PrivateClassifier(1.0, bounds=(0, 10), classes=[0, 1, 2]).fit(X, X[:, 0].astype(int) % 3).save("c.json")
     assert "the class of the target: 0, 1, 2" in dpbench.card("c.json", worlds=2, jobs=1)
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"l2": 50.0}, {"fit_intercept": False}, {"settings": {"safety": 0.5}}, {"intervals": True},
+     {"class_weight": {"no": 9.0}}],
+    ids=str,
+)  # fmt: skip
+def test_a_card_foresees_the_fit_that_was_made_and_no_default_one(saved, monkeypatch, given):
+    model = dpbench.PrivateClassifier(2.0, schema=SCHEMA, **given).fit(people())
+    model.save("g.json")
+    plans = []
+    monkeypatch.setattr(card, "plan", lambda *of, **how: plans.append(planning.plan(*of, **how)) or plans[0])
+    assert "| log loss |" in dpbench.card("g.json", worlds=2, jobs=1)
+    (own,) = [one for one in plans[0].forecasts if one.method == model.algorithm_]
+    assert own.releases == [f"{e.count} × {e.label}: {e.release}" for e in model.statement().composition]
+    default = dpbench.plan(SCHEMA, 300, epsilon=2.0, worlds=2, algorithm=model.algorithm_, jobs=1).forecasts
+    usual = next(one for one in default if one.method == model.algorithm_)
+    assert not np.array_equal(own.scores["log loss"], usual.scores["log loss"])
 
 
 def test_a_card_has_no_score_where_no_simulated_table_was_held_against_a_real_one(saved):
