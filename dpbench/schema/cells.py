@@ -162,13 +162,15 @@ def number(cell: Any, notation: Notation = PLAIN) -> float:
 def spellings(label: Label, labels: Sequence[Label]) -> list[str]:
     """How a cell of a label may be written as text; none is another label's.
 
-    Whole numbers with a decimal point too, truth values as databases write them.
+    Whole numbers with a decimal point too, truth values as databases write them; beside a 0 a 1 is also true.
 
-    >>> spellings("1", ["1", "2"]), spellings("True", ["True", "1"])
-    (['1', '1.0'], ['True', 'true', 'TRUE', 't'])
+    >>> spellings("1", ["1", "2"]), spellings("True", ["True", "1"]), spellings(0, [0, 1])
+    (['1', '1.0'], ['True', 'true', 'TRUE', 't'], ['0', '0.0', 'False', 'FALSE', 'false'])
     """
     text, others = word(label), {word(one) for one in labels}
     more = [f"{text}.0"] if text.removeprefix("-").isdecimal() else [*BOOLEAN.get(text, ())]
+    if {"0", "1"} <= others:  # as a column of numbers takes truth values
+        more += [truth for truth, value in TRUTH.items() if text == f"{value:g}"]
     return [text, *(one for one in more if one not in others)]
 
 

@@ -78,8 +78,19 @@ def test_a_label_that_is_not_known_is_told_apart():
     values, known = target_values(NUMBER, [5, 20, None, "x"])
     assert (values.tolist(), known.tolist()) == ([0, 1, 0, 0], [True, True, False, False])
     whole = Target(name="y", classes=("0", "1"))
-    for strange in ("x", True, None, [1]):  # the last one makes text or objects of all others, where NumPy may choose
+    for strange in ("x", None, [1]):  # the last one makes text or objects of all others, where NumPy may choose
         assert target_values(whole, [1, 0, 1.0, strange])[0].tolist() == [1, 0, 1, 0]
+
+
+@pytest.mark.parametrize("classes", [(0, 1), ("0", "1"), (False, True)])
+def test_truth_values_are_the_classes_0_and_1(classes):
+    """y > 0 beside classes=[0, 1] is usual; a fit could not say that it knows none of the labels."""
+    target, cells = Target(name="y", classes=classes), [False, True, np.True_, 1, 0.0, "1", "true", "FALSE"]
+    values, known = target_values(target, cells)
+    assert known.all()
+    assert values.tolist() == [0, 1, 1, 1, 0, 1, 1, 0]
+    assert target_values(target, np.array([False, True]))[0].tolist() == [0, 1]
+    assert not target_values(Target(name="y", classes=(1, 2)), cells[:3])[1].any()  # there True would be half of it
 
 
 def test_columns_that_are_not_those_of_the_schema_are_refused_before_a_row_is_read():
