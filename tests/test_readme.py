@@ -43,7 +43,10 @@ def published_values():
     lives = good["survives"].value_counts()
     yield (
         f"Of {len(cells)} published values, {len(good)} are reproduced by runs that half or twice the noise would have "
-        f"failed: {n['exact']} to the last digit, {n['match']} within statistical error. {n['differs']} differ. "
+        "failed"
+    )
+    yield (
+        f": {n['exact']} to the last digit, {n['match']} within statistical error. {n['differs']} differ. "
         f"{n['blind to noise']} agree, but would also with half or twice the noise. {n['noise not planted']} agree, "
         f"but are not yet tested with wrong noise. {len(cells) - len(judged)} are left out. At a proven ε, "
         f"{lives['yes']} of the {len(good)} still come out ({lives['cannot tell']} cannot be tested, "
@@ -88,9 +91,11 @@ def the_default_on_the_board():
     every, small, large = (100 * part.median() for part in (one, one[size < 1500], one[size > 6000]))
     yield (
         f"At ε = 1 the default keeps {every:.0f} % of what the optimum without privacy gains over w = 0 in loss on "
-        f"held-out rows: the median of {len(one)} families of real tables. It keeps {small:.0f} % where n < 1,500, "
-        f"{large:.1f} % where n > 6,000. At ε = 0.1 it keeps {100 * low.median():.0f} %, and is better than w = 0 on "
-        f"{(low > 0).sum()} of {len(low)}."
+        f"held-out rows: the median of {len(one)} families of real tables."
+    )
+    yield (
+        f"It keeps {small:.0f} % where n < 1,500, {large:.1f} % where n > 6,000. At ε = 0.1 it keeps "
+        f"{100 * low.median():.0f} %, and is better than w = 0 on {(low > 0).sum()} of {len(low)}."
     )
     scores, problems = scores_by_family("mid")
     assert not set(one.index) & set(problems.index[problems.index != problems["family"]])  # each a family of its own
@@ -192,8 +197,17 @@ def test_what_the_guide_to_audits_counts():
     assert f"on {wrong} algorithms that cheat and on {len(mutants.MUTANTS)} defects" in page
 
 
+@pytest.mark.parametrize("paper", ["second_order", "accelerated", "zeroth_order", "greedy_coordinate", "nonconvex"])
+def test_what_the_page_of_a_paper_counts(paper):
+    n = pd.read_csv(FULL / paper / "scorecard.csv")["verdict"].value_counts()
+    (said,) = re.findall(r"Of (\d+) verdicts(?: on its claims)?, ([^.;]+)", words_of(f"docs/papers/{paper}.md"))
+    counted = {word: int(count) for count, word in re.findall(r'(\d+) (?:are )?"([a-z ]+)"', said[1])}
+    assert (int(said[0]), counted) == (n.sum(), n.to_dict())
+
+
 def test_what_the_page_of_the_board_says_of_its_tables():
     page = words_of("docs/papers/leaderboard.md")
+    assert [one for one in (*the_default_on_the_board(),)[:2] if one not in page] == []
     held = pd.read_csv(FULL / "leaderboard" / "held_out.csv").query("epsilon == 1 and group == 'two classes'")
     before = held[held["place"].between(1, held.set_index("algorithm").loc["objpert", "place"] - 1)]["algorithm"]
     against = pd.read_csv(FULL / "leaderboard" / "against.csv").query("epsilon == 1").set_index("algorithm")

@@ -67,8 +67,9 @@ def _quartiles(one: headline.Kept) -> str:
 
 
 def _kept(one: headline.Kept) -> str:
-    """ "87 % (58 % to 97 %); 26 of 26, p = 1e-08"."""
-    return f"{_quartiles(one)}; {one.better} of {one.families}, p = {one.sign:.1g}" if one.families else "–"
+    """ "87 % (58 % to 97 %); 26 of 26, p < .001"."""
+    chance = "< .001" if one.sign < 0.001 else f"= {one.sign:.1g}"
+    return f"{_quartiles(one)}; {one.better} of {one.families}, p {chance}" if one.families else "–"
 
 
 @PAPER.artefact("held_out")
