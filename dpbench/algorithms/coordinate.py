@@ -195,6 +195,7 @@ class DPCoordinateDescent(ByCoordinates):
     name = "dp-cd"
     title = "DP-CD"
     exact = "sums"
+    persons = True
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
     discloses = (

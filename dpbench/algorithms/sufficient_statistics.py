@@ -13,7 +13,6 @@ from dpbench.algorithms.newton_step import ReleasedStep, deviation, gram_disclos
 from dpbench.privacy.ledger import at_rho
 
 SCORES, CURVATURE = 0.05, 0.08  # of ρ, for intervals
-FIRST = 3  # iterates that are left out of the mean: they are still on their way
 FAILURE = 0.05  # ϱ of the paper: the probability that the noise on XᵀX is larger than the ridge covers
 
 
@@ -179,7 +178,7 @@ class BoostedSSP(dp.Algorithm):
         inverse = 1 / (np.maximum(values, 0.0) + ridge[:, None] + problem.l2)
 
         W = np.zeros_like(W)
-        first = min(FIRST, T // 2)
+        first = T // 2  # those before are still on their way, where the curvature is another
         means = np.zeros((2, k, d))
         trace(0, W, passes=1)
         for t in range(1, T + 1):

@@ -24,8 +24,9 @@ category, where few fits have any, 80 to 91 % would be right. `benchmarks.coeffi
 With a unit the n is that of persons, H̃ the mean of a person's mean, and S̃ that of ggᵀ, g a person's mean gradient: the
 sandwich of clusters (Liang and Zeger 1986). Rows of one person need not be independent then.
 
-Residuals do change sides on the way from w̄ to θ̂. Where many targets have one value, as counts have, H̃ may not be the
-curvature of the way: of a table of visits to a doctor 86 % were right for one slope.
+Residuals do change sides on the way from w̄ to θ̂, so the means are over the second half of the iterates. Those before
+are far off where a target lies near an end of its bounds: with the fourth of ten among them 86 % were right for a slope
+of a table of visits to a doctor, and 78 % for its intercept.
 
 Of two classes `PrivateClassifier(intervals=True)` fits by dp-gd-average with 45 % of ρ, and `algorithms.newton_step`
 releases a first matrix, by which the rule is (with four times its noise), and behind one step the gradient and the

@@ -41,6 +41,7 @@ from dpbench.privacy.exact.sums import (
     Objective,
     RowSensitivity,
     Sum,
+    WeightedParts,
     outer,
     weighted,
 )
@@ -51,7 +52,7 @@ from dpbench.problems.problem import DataColumns, Problem, columns_of
 from dpbench.problems.regularisers import least_subgradient
 from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.problems.rows import BLOCK, CACHED, LONGEST, Pointwise, Rows
-from dpbench.problems.shards import ShardedProblem, Shards
+from dpbench.problems.shards import ShardedProblem
 
 MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
@@ -86,6 +87,7 @@ class ExactSums(MeansOfSums, Problem):
 
     _rows: Any
     limit = LARGEST_ITERATE
+    bits = 0  # of a row's weight: that of `problems.persons`
     steady = False  # whether a solver's work is the same for all data
 
     def _checked_bound(self, bound: float | None) -> float:
@@ -226,6 +228,11 @@ class ExactSums(MeansOfSums, Problem):
         W = self.margins(W)
         total = self._whole((1, self.d), clipped_sums, int(most.max()), None, pointwise, W, most)
         return Coordinates(total, STEP, most, self.n) / self.n
+
+    @property
+    def _classes(self) -> list[tuple[int, Any]]:
+        """(weight, its rows) of each weight that rows have, in 2⁻ᵇⁱᵗˢ."""
+        return [(1, self._rows)]
 
     def coordinate_state(self, W: np.ndarray) -> Any:
         """See `Problem`; its derivatives are `Sum`s."""
@@ -430,7 +437,7 @@ class ExactState:
 
     def __init__(self, problem: ExactSums, W: np.ndarray) -> None:
         self._problem, self._w = problem, W[0].copy()
-        self._follower = ShardState(problem._rows.each) if isinstance(problem._rows, Shards) else None  # noqa: SLF001
+        self._follower = ShardState(problem._rows.each) if isinstance(problem, ShardedProblem) else None  # noqa: SLF001
         self._moves: list[tuple[int, float]] = []
         self._made, self._settled = 0, False
 
@@ -444,7 +451,8 @@ class ExactState:
         if self._follower:
             self._follower.renew()
         else:
-            self._margins = _margins_of(problem._rows, problem.loss, problem.even_shares, self._on_grid)  # noqa: SLF001
+            of = problem.loss, problem.even_shares, self._on_grid
+            self._margins = [(a, _margins_of(rows, *of)) for a, rows in problem._classes]  # noqa: SLF001
         self._settled = True
 
     def derivative(self, j: int, threshold: np.ndarray) -> Sum:
@@ -454,7 +462,7 @@ class ExactState:
         """
         most, moves = int(_most(threshold)[0]), len(self._moves)
         problem = self._problem
-        if problem.n * most > LARGEST:
+        if (problem.n * most) << problem.bits > LARGEST:
             raise PrivacyError(f"{problem.n:,} rows clipped at {threshold[0]:g} do not fit 64 bits; clip more")
 
         def read() -> Whole:
@@ -465,10 +473,12 @@ class ExactState:
             if self._follower:
                 of = loss, problem.even_shares, self._on_grid
                 return np.asarray(self._follower.ask(_margins_of, of, "derivative", loss.derivative, j, most))
-            return np.asarray(self._margins.derivative(loss.derivative, j, most))
+            parts = (a * one.derivative(loss.derivative, j, most) for a, one in self._margins)
+            return sum(parts, np.zeros(1, dtype=np.int64))
 
         moved = RowSensitivity(most**2, 4 * most**2, most)
-        return Sum(Deferred((1,), read), STEP, moved, within=float(problem.n * most) * UP) / problem.n
+        total = Sum(WeightedParts((1,), read), STEP, moved, within=float(problem.n * most) * UP)
+        return total.finer(problem.bits) / problem.n
 
     def move(self, j: int, change: np.ndarray) -> None:
         """Coordinate j has changed by `change` (1,)."""
@@ -494,7 +504,8 @@ class ExactState:
         if self._follower:
             self._follower.move(j, moved)
         else:
-            self._margins.move(j, moved)
+            for _, one in self._margins:
+                one.move(j, moved)
 
 
 class Margins:

@@ -27,8 +27,8 @@ today's, to the byte; but for the noise of a row bound of three columns or fewer
 
 *What does not follow* is refused: objective perturbation (a person's Hessian has any rank, and what the accounting
 bounds is a tail of one direction), rows that are sampled or taken in turn (a person of m rows is hit more often, and by
-several rows at once), minimisers, states that follow single coordinates, and losses that are not dpbench's own: there
-the last digit of a row's part may depend on its place, and with a person's m all rows behind him change theirs.
+several rows at once), minimisers, and losses that are not dpbench's own: there the last digit of a row's part may
+depend on its place, and with a person's m all rows behind him change theirs.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class PersonsProblem(ExactProblem):
 
     @cached_property
     def _classes(self) -> list[tuple[int, Rows]]:
-        """(weight, its rows) of each weight."""
+        """See `ExactSums`."""
         ends = np.cumsum(self._sizes[1])
         return [
             (int(a), Rows(self.X[end - size : end], self.y[end - size : end]))
@@ -232,10 +232,6 @@ class PersonsProblem(ExactProblem):
         if rows is None and self.loss.quadratic:
             return self._gram()
         return super().hessian_sum(w, rows, curvature).finer(self.bits)
-
-    def coordinate_state(self, W: np.ndarray) -> NoReturn:
-        """See `Problem`: refused."""
-        self._refuse()
 
     def approximate_minimiser(self, *of: Any) -> NoReturn:
         """See `EmpiricalRisk`: refused."""

@@ -81,16 +81,16 @@ def test_the_default_for_an_estimator_of_persons_is_all_rows_of_one(tmp_path, mo
     assert "all rows of one" in done.pair
 
 
-OF_NUMBERS = [{}, {"row_bound": "private"}, {"intervals": True}]
+CLASSES, NUMBERS = dpbench.PrivateClassifier, dpbench.PrivateRegressor
+OF = {
+    "logistic": (CLASSES, {"classes": [0, 1]}), "softmax-3": (CLASSES, {"classes": [0, 1, 2]}),
+    "squared": (NUMBERS, {"target_bounds": (-1, 1)}),
+}  # fmt: skip
 CANARIES = [
-    *(
-        (dpbench.PrivateClassifier, {"classes": [0, 1], "algorithm": name, "settings": SETTINGS.get(name)})
-        for name in TAKEN["logistic"]
-    ),
-    (dpbench.PrivateClassifier, {"classes": [0, 1, 2]}),
-    *((dpbench.PrivateRegressor, {"target_bounds": (-1, 1), "algorithm": name}) for name in TAKEN["squared"]),
-    *((dpbench.PrivateRegressor, {"target_bounds": (-1, 1), **given}) for given in OF_NUMBERS),
-]
+    (OF[loss][0], {**OF[loss][1], "algorithm": name, "settings": SETTINGS.get(name)})
+    for loss, names in TAKEN.items()
+    for name in names
+] + [(NUMBERS, {**OF["squared"][1], **given}) for given in ({}, {"row_bound": "private"}, {"intervals": True})]
 
 
 @pytest.mark.slow

@@ -198,6 +198,21 @@ def test_without_a_clip_of_all_rows_it_is_the_least_huber_loss():
     np.testing.assert_allclose(intervals.of(released(X, y, exact + 0.01), columns, n).centres, exact, atol=2e-3)
 
 
+def test_the_mean_is_of_iterates_that_have_arrived():
+    """Of counts near the lower end of their bounds, where the first iterates cross other residuals than the last."""
+    drawn, n = np.random.default_rng(5), 6000
+    X = np.hstack([np.ones((n, 1)), drawn.uniform(-1, 1, (n, 2))]) / math.sqrt(3)
+    y = np.minimum(drawn.negative_binomial(1, 0.2 + 0.1 * drawn.random(n) + 0.1 * X[:, 1]), 20) / 10 - 1
+    problem, method = Problem(X, y, loss="squared", row_bound=1.0), get("boosted-ssp")
+    budget = Budget(100.0, 1e-5, Relation.REPLACE_ONE, "tight")
+    (step,) = run_batch(
+        problem, method, [make_settings(method, {"intervals": True})], np.zeros((1, 3)), budget, ["a"]
+    ).evidence
+    made = intervals.of(step, dict.fromkeys(range(3), ""), n)
+    exact = optimize.root(lambda w: np.clip(X @ w - y, -CLIP, CLIP) @ X, step.w).x
+    assert (np.abs(np.array(made.centres) - exact) < 0.2 * np.array(made.deviations)).all()
+
+
 def test_whether_there_are_intervals_is_read_off_the_other_matrix_alone():
     drawn = np.random.default_rng(2)
     X = drawn.uniform(-1, 1, (300, 3))
@@ -440,7 +455,7 @@ def test_without_intervals_a_classifier_draws_what_it_drew(monkeypatch):
 
 @pytest.mark.slow
 def test_two_hundred_fits_of_steep_slopes_cover():
-    n, drawn, held = 10_000, np.random.default_rng(7), []
+    n, drawn, held = 20_000, np.random.default_rng(7), []
     schema = Schema(
         target=Target(name="y", classes=("no", "yes")), columns={f"x{i}": Column(bounds=(-1, 1)) for i in range(3)}
     )

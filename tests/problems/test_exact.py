@@ -474,7 +474,7 @@ def test_clipped_coordinates_are_what_integers_say_and_a_rows_part_is_within_its
         assert found[place].moved == second.moved
     moving.move(0, np.array([1e-9]))
     exactly = [math.fsum(row * moving._on_grid) for row in rows]  # products and sums without a rounding
-    np.testing.assert_array_equal(moving._margins._z[0], exactly)
+    np.testing.assert_array_equal(moving._margins[0][1]._z[0], exactly)
 
 
 def test_coordinates_do_not_depend_on_the_order_of_rows():
