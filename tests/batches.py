@@ -16,13 +16,3 @@ def run_batch(problem, algorithm, settings, start, budget, keys, *, traced=False
 def write(store, runs, traces=()):
     """Add made-up rows: columns by name, the settings as JSON."""
     store.write([Row.read(row) for row in runs], [Point(**point) for point in traces])
-
-
-def ask_local(shards):
-    """Who asks these shards of rows, in this process: `problems.shards.Ask`."""
-
-    def ask(question):
-        function, arguments, own, _ = question
-        return question.merged([function(shards[i], *arguments, *own[i]) for i in sorted(own)])
-
-    return ask

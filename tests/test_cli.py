@@ -45,7 +45,6 @@ MISTAKES = [
     ((*RUN, "--accounting", "x"), "error: --accounting: 'x' does not"),
     ((*RUN, "--relation", "x"), "error: --relation: there is no 'x'"),
     ((*RUN, "--scheduler", "tcp://x:1"), "error: --scheduler: give an address with"),
-    ((*RUN, "--shards", "2"), "error: --shards must be"),
     (("run", "--algo", "x.csv:X"), "given as path/to/file.py:Class"),
     ((*RUN, "--delta", "2"), "--delta must be in [0, 1)"),
     ((*RUN, "--relation", "replace"), "did you mean replace-one?"),

@@ -317,8 +317,16 @@ def best_step(problem: dp.Problem, W: dp.Array, D: dp.Array) -> dp.Array:
 
     X w and X d once; after that each step tried costs one pass over n numbers.
     """
-    lines = problem.lines(W, D)
-    return np.array([_best_step(functools.partial(lines.derivative, i)) for i in range(len(W))])
+    y, margin = problem.y.astype(np.float64, copy=False), np.empty(problem.n)
+
+    def derivative(z: dp.Array, slope: dp.Array, step: float) -> float:
+        """Of the loss's sum over the rows with respect to the step; z, slope (n,): the predictions of w and d."""
+        np.multiply(slope, -step, out=margin)
+        np.add(margin, z, out=margin)
+        return -float(problem.loss.derivative(margin, y, margin) @ slope)
+
+    lines = zip(problem.predictions(W), problem.predictions(D), strict=True)
+    return np.array([_best_step(functools.partial(derivative, *line)) for line in lines])
 
 
 def _best_step(derivative: Callable[[float], float]) -> float:

@@ -22,7 +22,6 @@ from dpbench.errors import UserError
 from dpbench.privacy.ledger import at_rho
 from dpbench.problems.fast_rows import compiler
 from dpbench.problems.losses import Logistic, Loss, Squared
-from dpbench.problems.shards import ShardedProblem
 
 
 class DPSGD(dp.Algorithm):
@@ -88,9 +87,6 @@ def stepper(problem: dp.Problem) -> Callable[..., None]:
     kinds: dict[type[Loss], int] = {Squared: 0, Logistic: 1}
     kind = kinds.get(type(problem.loss))  # by type: a name may be lent to another
     compiled = _compiled() if kind is not None else None
-    # A step on one row at a time cannot ask the shards each time.
-    if isinstance(problem, ShardedProblem):
-        return functools.partial(_fetched, problem)
     if compiled is None:
         return functools.partial(advance, problem, problem.row_norms)
     if problem.is_sparse:
@@ -101,12 +97,6 @@ def stepper(problem: dp.Problem) -> Callable[..., None]:
     return functools.partial(
         compiled[0], np.asarray(problem.X), problem.y, problem.row_norms, kind, problem.l1, problem.l2
     )
-
-
-def _fetched(problem: ShardedProblem, W: dp.Array, rows: np.ndarray, *others: dp.Array) -> None:
-    """The same where the rows lie elsewhere: those that come next are fetched."""
-    X, y = problem.take(rows)
-    stepper(dp.Problem(X, y, **problem.objective))(W, np.arange(len(rows)), *others)
 
 
 def advance(

@@ -162,7 +162,6 @@ HOUR = 3600.0
     help="Processes or threads here, or a dask cluster.",
 )
 @option("--scheduler", metavar="ADDRESS", help="dask's scheduler: tcp://host:port, or its scheduler file.")
-@option("--shards", metavar="N", help="Split the rows into N parts, kept by dask's workers.")
 @option("--part", metavar="I/N", help="Only the I-th of N parts of the runs, for N processes on one DIR.")
 @flag("--trace", help="Record the excess loss after each iteration; dpbench report draws it.")
 @flag("--served", help="Run the algorithm in a process without the rows: private by construction.")

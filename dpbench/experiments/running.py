@@ -71,7 +71,6 @@ def run_algorithm(
     jobs: int | None = None,
     backend: str = "loky",
     scheduler: str | None = None,
-    shards: int | None = None,
     part: str | None = None,
     trace: bool = False,
     served: bool = False,
@@ -91,9 +90,8 @@ def run_algorithm(
         accounting, delta, relation: as for `fit`.
         results: the folder of all results; the rows go to `results/adhoc/ALGORITHM`.
         jobs: worker processes or threads, None for one per core. backend: "loky", "threading" or "dask".
-            scheduler: dask's, "tcp://host:port" or its scheduler file. shards: cut the rows into so many parts, which
-            lie with dask's workers; the runs themselves are made here, one batch at a time. part: "2/8" makes the
-            second of eight parts of the runs, for as many processes that share `results`.
+            scheduler: dask's, "tcp://host:port" or its scheduler file. part: "2/8" makes the second of eight parts of
+            the runs, for as many processes that share `results`.
         trace: record the excess loss along the way, which `report` draws.
         served: run it in a process that has no rows, and releases through noise alone (the guide "Audit");
             one run is one process then, and its noise is the operating system's, so that no seed repeats it.
@@ -104,13 +102,13 @@ def run_algorithm(
     Raises:
         UserError: for any argument that does not fit, in one line that names it; NotAtHand: for data not fetched.
     """
-    executors.check(backend, jobs, scheduler, shards)
+    executors.check(backend, jobs, scheduler)
     at_least("seeds", seeds)
     if not several(epsilon):
         raise UserError("epsilon: give one at least")
     if served:
-        if trace or shards:
-            raise UserError(f"served: it does not go with {'trace' if trace else 'shards'}, which the server has not")
+        if trace:
+            raise UserError("served: it does not go with trace, which the server has not")
         algorithm = algorithms.SERVED + algorithm
     method, _ = algorithms.resolve(algorithm)
     missing: dict[str, str] = {}
@@ -144,9 +142,7 @@ def run_algorithm(
     ]
     store = Store(results, "adhoc", method.name)
     estimated(runner.estimate(todo, store, jobs))
-    summary = runner.run(
-        todo, store, workers=jobs, backend=backend, scheduler=scheduler, shards=shards, part=part, report=progress
-    )
+    summary = runner.run(todo, store, workers=jobs, backend=backend, scheduler=scheduler, part=part, report=progress)
     return Runs(summary, store, missing)
 
 
@@ -159,7 +155,6 @@ def run_experiment(
     jobs: int | None = None,
     backend: str = "loky",
     scheduler: str | None = None,
-    shards: int | None = None,
     part: str | None = None,
     progress: Callable[[Progress], None] = silent,
     notify: Callable[[str], None] = silent,
@@ -174,12 +169,12 @@ def run_experiment(
         profile: "quick" or "full".
         config: a grid of your own (TOML) instead of the experiment's; where it asks for other runs than the
             experiment's, its rows go to `results/adhoc/FILE`.
-        results, jobs, backend, scheduler, shards, part, progress, notify: as of `run_algorithm`.
+        results, jobs, backend, scheduler, part, progress, notify: as of `run_algorithm`.
 
     Raises:
         UserError: for any argument that does not fit, in one line that names it.
     """
-    executors.check(backend, jobs, scheduler, shards)
+    executors.check(backend, jobs, scheduler)
     name, _, artefact = reference.partition("/")
     experiment = experiments.get(name)
     blocks = experiment.blocks(profile, artefact or None, config)
@@ -212,7 +207,6 @@ def run_experiment(
             workers=jobs,
             backend=backend,
             scheduler=scheduler,
-            shards=shards,
             part=part,
             report=progress,
         )

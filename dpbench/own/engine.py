@@ -91,7 +91,7 @@ def execute(
 
     Args:
         plan: of as many rows and columns.
-        X: (n, d) rows of ‖x‖₂ ≤ 1, which were divided by `unit`; an array, sparse, or a dask array.
+        X: (n, d) rows of ‖x‖₂ ≤ 1, which were divided by `unit`; an array, or sparse.
         y: (n,) labels as the loss takes them, or numbers of classes, from 0.
         seed: None draws from the system's entropy. start: see `dpbench.fit`.
         owned: whether X may be written to: rows are shortened and rounded in place.

@@ -21,7 +21,6 @@ from dpbench.privacy.check import profile, trade_off
 from dpbench.privacy.ledger import Composition, Relation
 from dpbench.problems import losses
 from dpbench.problems.persons import Persons
-from dpbench.run import shards
 from dpbench.schema.encoding import Encoding, encoding_of
 
 REPRODUCIBLE = "reproducible: not a release"
@@ -138,8 +137,8 @@ def fit(
     """Fit one model to (X, y) by a private optimiser, and check what it spent.
 
     Args:
-        X: (n, d) array or scipy.sparse matrix of finite numbers, or a dask array, whose blocks of rows stay with the
-            workers of the active `distributed.Client`: sums over them are taken there. n counts as public.
+        X: (n, d) array or scipy.sparse matrix of finite numbers, which may be a memory map of more than fits
+            into memory: no copy of it is made. n counts as public.
         y: (n,) labels -1/+1 for logistic, sigmoid and ramp loss, numbers for squared loss, numbers >= 0 for phase loss.
         algorithm: a name from `dpbench list algorithms`, or "path/to/file.py:Class".
         epsilon: the budget ε > 0.
@@ -198,8 +197,8 @@ def fit(
         raise UserError(f"seed must be a whole number >= 0 or None, got {seed!r}")
     if bound not in ("check", "rescale", None):
         raise UserError(f'bound must be "check" or "rescale", got {bound!r}')
-    if timing and (scipy.sparse.issparse(X) or shards.is_lazy(X)):
-        raise UserError("timing: the time of sparse rows, or of a cluster, depends on the data; give an array")
+    if timing and scipy.sparse.issparse(X):
+        raise UserError("timing: the time of sparse rows depends on the data; give an array")
     if isinstance(loss, losses.Loss):  # the noise rests on its constants
         losses.check(loss)
     fields: dict[str, Any] = {
@@ -215,13 +214,11 @@ def fit(
             raise UserError("row_bound: it goes with a schema, which says which columns are numbers")
         if y is None:
             raise UserError("y: give the labels; with a schema they may be a column of X")
-        given, lazy = (X, y), shards.is_lazy(X)
-        X, y = given if lazy else map(cell_by_cell, given)
+        given = X, y
+        X, y = map(cell_by_cell, given)
         if len(X.shape) != 2 or not X.shape[1]:
             raise UserError("X: give two dimensions, rows × columns, with at least one column")
         unit, persons = persons_of(X, groups, None, asked=groups is not None)
-        if persons and lazy:
-            raise UserError("groups: they go with an array or a sparse matrix X")
         if persons:
             one_for_each("y", "label", y, X)
         n = persons.count if persons else int(X.shape[0])

@@ -22,13 +22,10 @@ from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, WITHIN, all
 from dpbench.errors import DataError, UserError
 from dpbench.own.spec import GROUPS, ParameterError
 from dpbench.problems import Problem, losses
-from dpbench.problems.exact import ExactProblem, ExactShardedProblem
-from dpbench.problems.grid import FEW, LARGE, ReplacedProblem, ShortenedRows, on_grid
+from dpbench.problems.exact import ExactProblem
+from dpbench.problems.grid import FEW, LARGE, ReplacedProblem, ShortenedRows
 from dpbench.problems.persons import OfPersons, Persons, PersonsProblem
 from dpbench.problems.risk import LARGEST_ITERATE
-from dpbench.problems.rows import Rows
-from dpbench.problems.shards import ShardedProblem
-from dpbench.run import shards
 from dpbench.schema.cells import ids, numbers
 
 Labels = Literal["binary", "real"]
@@ -71,22 +68,11 @@ def problem_of(
         prepare = functools.partial(repaired, loss=loss, single=precision == "float32", entries=entries)
     else:
         prepare = functools.partial(checked, method, needed, bound, precision)
-    if repair and not exact and (shards.is_lazy(X) or scipy.sparse.issparse(X)):
+    if repair and not exact and scipy.sparse.issparse(X):
         prepare = functools.partial(_then_bounded, prepare, needed)
     problem: Problem
     if of_persons is not None:
         problem = PersonsProblem(*prepare(X, y, labels), of_persons, **declared)
-    elif shards.is_lazy(X):
-        grid = needed if exact else None
-        problem = shards.of_arrays(
-            X,
-            y,
-            functools.partial(_shard, prepare, loss, labels if repair else "real", grid),
-            kind=ExactShardedProblem if exact else ShardedProblem,
-            **declared,
-        )
-        if kind.binary and not repair and abs(problem.mean_label) == 1:
-            raise DataError(f"y: the only label is {problem.mean_label:g}; give both -1 and +1")
     elif exact:
         problem = ExactProblem(*prepare(X, y, labels), steady=steady, owned=owned, **declared)
     elif repair and needed is not None and not scipy.sparse.issparse(X):
@@ -266,19 +252,6 @@ def _shortened(X: Any, needed: tuple[str, float]) -> Any:
         X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
     X = _bounded_rows(X, "", needed, "rescale")
     return _still_within(X, needed) if X.dtype == np.float32 else X
-
-
-def _shard(
-    prepare: Callable[..., tuple[Any, np.ndarray]],
-    loss: str | losses.Loss,
-    labels: Labels,
-    grid: tuple[str, float] | None,
-    X: Any,
-    y: Any,
-) -> Rows:
-    X, y = prepare(X, y, labels)
-    losses.get(loss).check_labels(y)
-    return Rows(on_grid(X, grid[1], grid[0]) if grid else X, y)
 
 
 def _refuse_sparse(X: Any) -> None:

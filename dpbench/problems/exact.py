@@ -11,7 +11,7 @@ whatever order BLAS takes them:
   - *sums* of c·x over b rows: multiples of 2⁻³² below bR·max|c|. Where b rows more might take this to 2²¹, what was
     added so far goes into 64-bit integers, whose range bounds n.
 
-So a sum does not depend on the order of the rows, on blocks, shards or threads, and a row's part of it on no other row.
+So a sum does not depend on the order of the rows, on blocks or threads, and a row's part of it on no other row.
 """
 
 from __future__ import annotations
@@ -45,14 +45,12 @@ from dpbench.privacy.exact.sums import (
     outer,
     weighted,
 )
-from dpbench.problems.followed import ShardState
 from dpbench.problems.grid import LARGE, GridRows, SubstitutedRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Loss, built_in
 from dpbench.problems.problem import DataColumns, Problem, columns_of
 from dpbench.problems.regularisers import least_subgradient
 from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.problems.rows import BLOCK, CACHED, LONGEST, Pointwise, Rows
-from dpbench.problems.shards import ShardedProblem
 
 MANTISSA = 2**53
 FARTHEST = 1e3  # ‖w‖ up to which a minimiser's certificate has the tolerance that is asked for
@@ -329,7 +327,7 @@ class ExactSums(MeansOfSums, Problem):
         """The problem on the same rows in float64, for a solver whose result is checked."""
         problem = copy.copy(self)
         problem._rows = self._rows.in_float64  # noqa: SLF001 - a copy leaves out what is derived; float32 misses the tolerance
-        problem.__class__ = _RealShardedProblem if isinstance(self, ShardedProblem) else _RealProblem  # type: ignore[assignment]
+        problem.__class__ = _RealProblem  # type: ignore[assignment]
         return problem
 
     def _off(self, norm: float) -> float:
@@ -338,8 +336,7 @@ class ExactSums(MeansOfSums, Problem):
         u = 2⁻⁵³. A margin is off by (d + 2)u·R‖w‖ (any order of the sum), its derivative by L₁ times that and by 2⁻⁴⁹
         of its own (exp within 16 units in the last place moves 1/(1 + e^z) by less than 2⁻⁵⁰; three roundings). A sum
         of m numbers in any order is off by mu/(1 - mu) times the sum of their sizes (Higham 2002, Section 4.2): three
-        times, as `in_order` adds. Of c shards, a sum meets log₂ c additions more, and a shard has c - 1 rows less: six
-        additions beyond `depth` at most, within its hundredth part.
+        times, as `in_order` adds.
         """
         margin = (self.d + 2) * 2.0**-53 * self.row_bound * norm
         block = Rows.widened_size(self.features)
@@ -395,7 +392,7 @@ class ExactSums(MeansOfSums, Problem):
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
 
         def read() -> Whole:
-            return np.asarray(self._rows.total(function, (room, *arguments), chosen)).reshape(shape)
+            return function(self._rows, room, *arguments, chosen).reshape(shape)
 
         return Deferred(shape, read)
 
@@ -437,7 +434,6 @@ class ExactState:
 
     def __init__(self, problem: ExactSums, W: np.ndarray) -> None:
         self._problem, self._w = problem, W[0].copy()
-        self._follower = ShardState(problem._rows.each) if isinstance(problem, ShardedProblem) else None  # noqa: SLF001
         self._moves: list[tuple[int, float]] = []
         self._made, self._settled = 0, False
 
@@ -448,11 +444,8 @@ class ExactState:
         exponent = math.frexp(self._longest)[1]
         self._unit = math.ldexp(1.0, exponent - problem._margin_bits)  # noqa: SLF001
         self._on_grid = np.rint(self._w / self._unit) * self._unit
-        if self._follower:
-            self._follower.renew()
-        else:
-            of = problem.loss, problem.even_shares, self._on_grid
-            self._margins = [(a, _margins_of(rows, *of)) for a, rows in problem._classes]  # noqa: SLF001
+        of = problem.loss, problem.even_shares
+        self._margins = [(a, Margins(columns_of(rows, *of), self._on_grid)) for a, rows in problem._classes]  # noqa: SLF001
         self._settled = True
 
     def derivative(self, j: int, threshold: np.ndarray) -> Sum:
@@ -469,11 +462,7 @@ class ExactState:
             if self._made > moves:
                 raise PrivacyError("a derivative is of a model that has moved since; take it anew")
             self._make(moves)
-            loss = problem.loss
-            if self._follower:
-                of = loss, problem.even_shares, self._on_grid
-                return np.asarray(self._follower.ask(_margins_of, of, "derivative", loss.derivative, j, most))
-            parts = (a * one.derivative(loss.derivative, j, most) for a, one in self._margins)
+            parts = (a * one.derivative(problem.loss.derivative, j, most) for a, one in self._margins)
             return sum(parts, np.zeros(1, dtype=np.int64))
 
         moved = RowSensitivity(most**2, 4 * most**2, most)
@@ -501,11 +490,8 @@ class ExactState:
         new = float(np.rint(self._w[j] / self._unit) * self._unit)
         moved = new - float(self._on_grid[j])
         self._on_grid[j] = new
-        if self._follower:
-            self._follower.move(j, moved)
-        else:
-            for _, one in self._margins:
-                one.move(j, moved)
+        for _, one in self._margins:
+            one.move(j, moved)
 
 
 class Margins:
@@ -533,14 +519,6 @@ class Margins:
             part = slice(X.indptr[j], X.indptr[j + 1])
             return X.indices[part], X.data[part]
         return slice(None), X[j].astype(np.float64, copy=False)
-
-
-def _margins_of(rows: Rows, loss: Loss, share: np.ndarray, w: np.ndarray) -> Margins:
-    return Margins(columns_of(rows, loss, share), w)
-
-
-class ExactShardedProblem(ExactSums, ShardedProblem):
-    """The same on shards whose rows `on_grid` has made where they lie."""
 
 
 def weighted_sum(
@@ -637,7 +615,7 @@ class _InOrder:
     def in_order(self: Any, W: np.ndarray) -> np.ndarray:
         """(k, d) sums over all rows, by `in_order`."""
         if self._kept is None or not np.array_equal(self._kept[0], W):
-            self._kept = W.copy(), self._rows.total(in_order, (self.loss.derivative, W))
+            self._kept = W.copy(), in_order(self._rows, self.loss.derivative, W)
         return self._kept[1].copy()
 
     def gradient_sum(self: Any, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
@@ -651,11 +629,7 @@ class _RealProblem(_InOrder, SubstitutedRows, Problem):
     pass
 
 
-class _RealShardedProblem(_InOrder, ShardedProblem):
-    pass
-
-
-def in_order(rows: Rows, loss: Pointwise, W: np.ndarray, _: None = None) -> np.ndarray:
+def in_order(rows: Rows, loss: Pointwise, W: np.ndarray) -> np.ndarray:
     """(k, d) Σ ℓ'_i x_i in float64, for which `ExactSums._off` is a bound on the error.
 
     BLOCK rows at a time are added, of these the sums of `widened_size` rows, and then all of those.

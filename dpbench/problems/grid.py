@@ -71,9 +71,6 @@ class ReplacedRows(Rows):
         wide = not self.single and self.dtype == np.float32
         return type(self)(self._raw, self.y, self._short, self._kept) if wide else None
 
-    def __sizeof__(self) -> int:
-        return sum(array.nbytes for array in (self._raw, self.y, *self._short))
-
     def blocks(self, rows: np.ndarray | None = None, size: int = BLOCK) -> Iterator[tuple[Any, np.ndarray]]:
         """See `Rows`."""
         # Whoever reads all rows often enough gets a copy: see `GridRows._copied`.

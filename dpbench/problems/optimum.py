@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import scipy
@@ -102,32 +102,27 @@ class NoOptimum(UserError):
     """A problem without an optimum to compare with: not convex, separable data, or none found in float64."""
 
 
-Solver: TypeAlias = Callable[[EmpiricalRisk], tuple[np.ndarray, float]]  # (w (d,), bound on F(w) - F* or NaN)
-
-
-def find_optimum(problem: EmpiricalRisk, solve: Solver | None = None) -> Optimum:
+def find_optimum(problem: EmpiricalRisk) -> Optimum:
     """F* of a convex problem, from its cache if that holds a valid one. See `Problem.optimum` and `minimise`."""
     if not problem.convex:
         raise NoOptimum(f"{problem}: not convex, so it has no certified optimum; compare values of F")
     path = None if problem.folder is None else problem.folder / f"optimum-{_digest(problem)}.npz"
     optimum = _read(path, problem) if path is not None else None
     if optimum is None:
-        optimum = minimise(problem, solve=solve)
+        optimum = minimise(problem)
         if path is not None:
             _write(path, optimum)
     return optimum
 
 
-def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None, solve: Solver | None = None) -> Optimum:
-    """Solve anew; `start` (d,) speeds up l1 problems along a path of weights. solve: for those without l1."""
+def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None) -> Optimum:
+    """Solve anew; `start` (d,) speeds up l1 problems along a path of weights."""
     if problem.l1 and type(problem.loss).conjugate is Loss.conjugate:
         raise NoOptimum(f"{problem}: its loss gives no conjugate, so the optimum with l1 has no certificate")
     elif not problem.loss.smooth:
         raise NoOptimum(f"{problem}: its loss has kinks, so it has no certified optimum; compare values of F")
     elif problem.l1:
         w, gap = solvers.solve_sparse(problem, L1_TOLERANCE / 2, start)
-    elif solve is not None:
-        w, gap = solve(problem)
     elif problem.loss.name == "logistic":
         w, gap = _logistic(problem)
     elif problem.loss.name == "squared":

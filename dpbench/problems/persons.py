@@ -162,7 +162,7 @@ class PersonsProblem(ExactProblem):
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
 
         def read() -> Whole:
-            parts = (a * np.asarray(rows.total(function, (room, *arguments))) for a, rows in self._classes)
+            parts = (a * function(rows, room, *arguments) for a, rows in self._classes)
             return sum(parts, np.zeros(1, dtype=np.int64)).reshape(shape)
 
         return WeightedParts(shape, read)

@@ -80,14 +80,7 @@ def columns_of(rows: Rows, loss: Loss, share: np.ndarray) -> DataColumns:
     columns: DataColumns | None = rows.__dict__.get("data_columns")
     if columns is None or not np.array_equal(columns.share, share):
         columns = rows.__dict__["data_columns"] = DataColumns(rows, loss, share)
-    # Whatever it is called: two weighted losses have one name.
-    columns.loss = loss
     return columns
-
-
-def clipped_gradient_sum(rows: Rows, loss: Loss, share: np.ndarray, W: np.ndarray, clip: np.ndarray) -> np.ndarray:
-    """See `DataColumns.clipped_gradient`."""
-    return columns_of(rows, loss, share).clipped_gradient(W, clip)
 
 
 def _dense_sums(A: np.ndarray, r: np.ndarray, clip: np.ndarray, share: np.ndarray, total: np.ndarray) -> None:
@@ -227,7 +220,7 @@ class Problem(EmpiricalRisk):
         even: at ±clip/√d in every coordinate, which takes nothing from the data.
         """
         shares = self.even_shares if even else self.clip_shares
-        return np.asarray(self._rows.each(clipped_gradient_sum, self.loss, shares, self.batch(W), clip)) / self.n
+        return columns_of(self._rows, self.loss, shares).clipped_gradient(self.batch(W), clip) / self.n
 
     def coordinate_state(self, W: np.ndarray) -> CoordinateState | CompiledState:
         """The predictions of W (k, d), kept up to date while single coordinates move."""

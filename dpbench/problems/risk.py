@@ -19,7 +19,6 @@ import numpy as np
 from dpbench.datasets.recipes import one_entry_each, row_norms
 from dpbench.errors import DataError, UserError, positive
 from dpbench.problems import losses
-from dpbench.problems.followed import LineTrials, Restricted
 from dpbench.problems.regularisers import Declaration
 from dpbench.problems.rows import Pointwise, Rows
 
@@ -203,21 +202,13 @@ class EmpiricalRisk(Declaration):
 
     # Minimisers
 
-    def lines(self, W: np.ndarray, D: np.ndarray) -> Any:
-        """The loss's sum over the rows along w - step·d, for each pair of W and D (k, d): see `LineTrials`."""
-        return self._rows.kept(LineTrials, self.loss, self.batch(W), self.batch(D))
-
-    def restricted(self, chosen: np.ndarray) -> Any:
-        """The loss's sum over the rows where all coordinates but `chosen` (q,) are 0: see `Restricted`."""
-        return self._rows.kept(Restricted, self.loss, chosen)
-
     def smallest_margins(self, W: np.ndarray) -> np.ndarray:
         """(k,) min_i y_i <x_i, w>."""
-        return np.asarray(self._rows.each(smallest_margins, self.batch(W), merge=np.minimum))
+        return np.asarray((self._rows.all_predictions(self.batch(W)) * self._rows.y).min(axis=1))
 
     def mean_conjugate(self, w: np.ndarray, scale: float) -> float:
         """Mean over the rows of ℓ*(ℓ'(<x, w>)/scale) for w (d,), ℓ* the convex conjugate of a loss with one output."""
-        return float(self._rows.each(conjugate_sum, self.loss, scale, w)) / self.n
+        return float(self._rows.sum(functools.partial(_conjugate, self.loss, scale), w[None])[0]) / self.n
 
     @property
     def in_float32(self) -> Any:
@@ -381,16 +372,6 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     if not np.isfinite(y).all():
         raise DataError("y: contains NaN or infinite values; drop those rows")
     return X, y
-
-
-def smallest_margins(rows: Rows, W: np.ndarray) -> np.ndarray:
-    """(k,) min_i y_i <x_i, w> over these rows."""
-    return np.asarray((rows.all_predictions(W) * rows.y).min(axis=1))
-
-
-def conjugate_sum(rows: Rows, loss: losses.Loss, scale: float, w: np.ndarray) -> float:
-    """Σ ℓ*(ℓ'(<x_i, w>)/scale) over these rows; in memory, as conjugates are NumPy's alone."""
-    return float(Rows.sum(rows, functools.partial(_conjugate, loss, scale), w[None])[0])
 
 
 def _conjugate(loss: losses.Loss, scale: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -65,11 +65,6 @@ class Rows:
         """The same rows, multiplied in float32 as they are kept, where these widen them; else None."""
         return None if self.single or self.sparse or self.dtype != np.float32 else Rows(self.X, self.y)
 
-    def __sizeof__(self) -> int:
-        """In bytes, with the arrays: a cluster that thinks them small would copy them about."""
-        arrays = (self.X.data, self.X.indices, self.X.indptr) if self.sparse else (self.X,)
-        return sum(array.nbytes for array in (*arrays, self.y))
-
     @cached_property
     def columns(self) -> Any:
         """X by its columns: (d, n) C-ordered, or CSC; one copy of the data."""
@@ -310,22 +305,6 @@ class Rows:
     def within(self, order: int, limit: float) -> bool:
         """Whether all rows have ‖x‖₁ or ‖x‖₂ ≤ limit, and numbers alone."""
         return all_within(self.X, order, limit)
-
-    # What `Shards` ask of each shard, and merge
-
-    def total(
-        self, function: Callable[..., Any], arguments: tuple[Any, ...] = (), rows: np.ndarray | None = None
-    ) -> Any:
-        """function(these rows, *arguments, rows)."""
-        return function(self, *arguments, rows)
-
-    def each(self, function: Callable[..., Any], *arguments: Any, merge: Any = None) -> Any:
-        """function(these rows, *arguments)."""
-        return function(self, *arguments)
-
-    def kept(self, make: Callable[..., Any], *of: Any) -> Any:
-        """make(these rows, *of): a state that is asked again and again, see `followed`."""
-        return make(self, *of)
 
     def take(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The rows (m,) themselves: features (m, d), dense, and labels (m,)."""

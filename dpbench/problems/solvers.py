@@ -187,9 +187,30 @@ def solve_sparse(problem: EmpiricalRisk, tolerance: float, start: np.ndarray | N
     return best
 
 
+class Restricted:
+    """The loss's sum over the rows where all coordinates but `chosen` (q,) are 0; v (q,) are those."""
+
+    def __init__(self, problem: EmpiricalRisk, chosen: np.ndarray) -> None:
+        A = problem.X[:, chosen]
+        dense = A.toarray() if problem.is_sparse else np.ascontiguousarray(A)
+        self._A, self._loss = dense.astype(np.float64, copy=False), problem.loss
+        self._y = problem.y.astype(np.float64, copy=False)
+
+    def value(self, v: np.ndarray) -> float:
+        z = (self._A @ v)[None]
+        return float(self._loss.value(z, self._y, z).sum())
+
+    def model(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Gradient (q,) and Hessian (q, q)."""
+        z = (self._A @ v)[None]
+        slope = self._loss.derivative(z.copy(), self._y, np.empty_like(z))[0]
+        bend = self._loss.second_derivative(z, self._y, np.empty_like(z))[0]
+        return self._A.T @ slope, (self._A.T * bend) @ self._A
+
+
 def _proximal_newton(problem: EmpiricalRisk, chosen: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Minimise F over the coordinates `chosen` (q,), from v (q,)."""
-    rows, n, l1, l2 = problem.restricted(chosen), problem.n, problem.l1, problem.l2
+    rows, n, l1, l2 = Restricted(problem, chosen), problem.n, problem.l1, problem.l2
 
     def value(v: np.ndarray) -> float:
         return float(rows.value(v) / n + l1 * np.abs(v).sum() + l2 / 2 * (v @ v))

@@ -18,7 +18,7 @@ import numpy as np
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult, batch_settings, no_trace
 from dpbench.algorithms.base import Trace as Listener
-from dpbench.errors import Defect, PrivacyError, UserError, positive
+from dpbench.errors import Defect, PrivacyError, positive
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.check import Guarantee, check, guarantee
 from dpbench.privacy.disclosure import undeclared
@@ -27,7 +27,6 @@ from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import stream
 from dpbench.problems import Problem, build, catalogue
-from dpbench.problems.shards import NeedsAllRows
 from dpbench.run.job import Job, check_delta, delta_value
 from dpbench.run.outcomes import StatusName
 from dpbench.run.row import FILLED
@@ -182,12 +181,9 @@ class BoundRun:
     def outcome(self, mechanisms: Mechanisms, trace: Listener = no_trace) -> RunResult:
         """What the algorithm hands back of all replicates together, releasing through `mechanisms`."""
         batch = batch_settings(self.settings, self.algorithm.per_replicate)
-        try:
-            # A diverging iterate is a result, which its status says, and not a warning.
-            with np.errstate(all="ignore"):
-                outcome = self.algorithm.run(self.problem, self.start.copy(), mechanisms, batch, trace)
-        except NeedsAllRows as error:
-            raise UserError(f"{self.algorithm.name}: it {error}; run it without shards") from error
+        # A diverging iterate is a result, which its status says, and not a warning.
+        with np.errstate(all="ignore"):
+            outcome = self.algorithm.run(self.problem, self.start.copy(), mechanisms, batch, trace)
         return outcome if isinstance(outcome, RunResult) else RunResult(outcome)
 
     def run(

@@ -34,7 +34,7 @@ from dpbench.problems import Problem, build
 from dpbench.problems.optimum import NoOptimum, Optimum
 from dpbench.problems.scores import held_out_scores
 from dpbench.run import outcomes
-from dpbench.run.bind import BatchRun, BoundRun, Build, ObjectiveTrace, bind_jobs, own_columns
+from dpbench.run.bind import BatchRun, BoundRun, ObjectiveTrace, bind_jobs, own_columns
 from dpbench.run.job import Job
 from dpbench.run.row import RUNS, Point, Row
 from dpbench.serving.method import ServedMethod
@@ -77,23 +77,23 @@ def _libraries(modules: int) -> ThreadpoolController:
 REHEARSED = 10.0  # seconds
 
 
-def execute(jobs: list[Job], build: Build = build, nudge: float = 0.0) -> tuple[list[Row], list[Point]]:
+def execute(jobs: list[Job], nudge: float = 0.0) -> tuple[list[Row], list[Point]]:
     """Rows of `runs` and of `traces` for jobs of one group; failures become rows, never exceptions.
 
-    build: what gives the problem of a name. nudge: what every coordinate of the start moves by, to see whether a run
+    nudge: what every coordinate of the start moves by, to see whether a run
     is chaotic.
     """
     with one_thread():
         try:
-            return _sweep(jobs[0], build, nudge) if jobs[0].sweep else _execute(jobs, build, nudge)
+            return _sweep(jobs[0], nudge) if jobs[0].sweep else _execute(jobs, nudge)
         except (KeyboardInterrupt, SystemExit):
             raise
         except Exception as error:
             return [failed_row(job, error) for job in jobs], []
 
 
-def _execute(jobs: list[Job], build: Build, nudge: float) -> tuple[list[Row], list[Point]]:
-    first, bound = jobs[0], bind_jobs(jobs, build)
+def _execute(jobs: list[Job], nudge: float) -> tuple[list[Row], list[Point]]:
+    first, bound = jobs[0], bind_jobs(jobs)
     bound = replace(bound, start=bound.start + nudge) if nudge else bound
     run = bound.run(traced=first.trace)
     if first.timed and run.seconds < REHEARSED:
@@ -107,12 +107,12 @@ def _execute(jobs: list[Job], build: Build, nudge: float) -> tuple[list[Row], li
     return rows, _trace_rows(jobs, run.trace, optimum)
 
 
-def _sweep(job: Job, build: Build, nudge: float) -> tuple[list[Row], list[Point]]:
+def _sweep(job: Job, nudge: float) -> tuple[list[Row], list[Point]]:
     """The one row of a sweep: the excess losses of its members (infinite where one diverged), their worst ε."""
     members = job.members()
     problem, algorithm = build(job.problem), algorithms.get(job.algorithm)
     size = algorithm.batch_size(problem.n, problem.d)
-    rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size], build, nudge)[0]]
+    rows = [row for i in range(0, len(members), size) for row in _execute(members[i : i + size], nudge)[0]]
     worst = max(rows, key=lambda row: (row.status not in outcomes.RESULTS, row.epsilon_planned or 0.0))
     found = describe(job, job.parsed())
     for name in ("T", "delta", "relation", "accounting", "private", "epsilon_planned", "epsilon_realised",

@@ -26,7 +26,6 @@ from dpbench.datasets import cache
 from dpbench.errors import UserError, WorkerDied, at_least, nearest
 from dpbench.run.cluster import Batch, BatchRows, Cluster, Executor, WorkerDeath
 from dpbench.run.execute import execute, failed_row
-from dpbench.run.shards import Sharded
 
 ATTEMPTS = 3  # of a batch whose worker died under it
 BACKENDS = ("loky", "threading", "dask")
@@ -128,7 +127,7 @@ def _room_for_pool() -> None:
                 thread.join()
 
 
-def check(backend: str, jobs: int | None, scheduler: str | None, shards: int | None = None) -> None:
+def check(backend: str, jobs: int | None, scheduler: str | None) -> None:
     """UserError, in one line, for options that `open_executor` does not take."""
     if jobs is not None:
         at_least("jobs", jobs)
@@ -136,23 +135,20 @@ def check(backend: str, jobs: int | None, scheduler: str | None, shards: int | N
         raise UserError(f"unknown backend {backend!r}: {nearest(backend, BACKENDS)}")
     if (backend == "dask") != (scheduler is not None):
         raise UserError("scheduler: give an address with backend dask, and with no other backend")
-    if shards is not None and (backend != "dask" or shards < 1):
-        raise UserError("shards must be at least 1, and goes with backend dask, whose workers hold the rows")
 
 
 def open_executor(
-    backend: str = "loky", jobs: int | None = None, scheduler: str | None = None, shards: int | None = None
+    backend: str = "loky", jobs: int | None = None, scheduler: str | None = None
 ) -> AbstractContextManager[Executor]:
     """The executor of these options; leaving the context releases it.
 
     backend: "loky" (processes), "threading" or "dask". jobs: how many processes or threads, None for one per core.
-    scheduler: dask's, "tcp://host:port" or its scheduler file. shards: into how many the rows of each problem are cut,
-    which then lie with dask's workers while batches run here. Raises UserError as `check`.
+    scheduler: dask's, "tcp://host:port" or its scheduler file. Raises UserError as `check`.
     """
-    check(backend, jobs, scheduler, shards)
+    check(backend, jobs, scheduler)
     jobs = jobs or cores()
     if scheduler is not None:
-        return Cluster(scheduler) if shards is None else Sharded(scheduler, shards)
+        return Cluster(scheduler)
     return nullcontext(Here() if jobs == 1 and backend == "loky" else Local(jobs, backend))
 
 

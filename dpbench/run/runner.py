@@ -142,13 +142,12 @@ def run(
     workers: int | None = 1,
     backend: str = "loky",
     scheduler: str | None = None,
-    shards: int | None = None,
     part: str | None = None,
     report: Callable[[Progress], None] = lambda progress: None,
 ) -> RunSummary:
     """Run the jobs that the store has not finished and write each batch's rows as soon as it ends.
 
-    Batches of untimed jobs go to the executor of `backend`, `workers`, `scheduler` and `shards` (see `executors`).
+    Batches of untimed jobs go to the executor of `backend`, `workers` and `scheduler` (see `executors`).
     Timed jobs run afterwards, one at a time with nothing else of ours running, in the driver. Interrupting loses at
     most the batches in flight.
     part: of a run that several processes share, "2/8" the second of eight.
@@ -171,11 +170,10 @@ def run(
         pace.ended(sum(work(job) for job in batch), len(batch))
         report(Progress(pace.share, done, len(missing), batch[-1], alone))
 
-    # With shards all runs are one at a time already, the timed ones too.
-    timed = [job for job in missing if job.timed and shards is None]
-    pooled = [job for job in missing if not (job.timed and shards is None)]
+    timed = [job for job in missing if job.timed]
+    pooled = [job for job in missing if not job.timed]
     if pooled:
-        with open_executor(backend, workers, scheduler, shards) as executor:
+        with open_executor(backend, workers, scheduler) as executor:
             for batch, rows in results(batches(pooled, executor.shares()), executor):
                 ended(batch, rows, alone=False)
     for batch, rows in results(batches(timed), Here()):

@@ -14,13 +14,11 @@ from dpbench.privacy.exact.sums import Sum
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, grid
 from dpbench.problems import exact as exact_problems
-from dpbench.problems.exact import ExactProblem, ExactShardedProblem, in_order, weighted_sum
+from dpbench.problems.exact import ExactProblem, in_order, weighted_sum
 from dpbench.problems.grid import GridRows, ReplacedRows, ShortenedRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Logistic
 from dpbench.problems.risk import Diverged
 from dpbench.problems.rows import BLOCK, Rows
-from dpbench.problems.shards import Shards
-from tests.batches import ask_local
 
 STEP = 2.0**-16
 
@@ -226,7 +224,7 @@ def by_hand_clipped(problem, w, bound):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
-def test_permutations_and_shards_give_the_same_bits(make):
+def test_permutations_give_the_same_bits(make):
     X, y, w = made(20_000, 13)
     whole = exact(make(X), y, l2=0.1)
     grams = whole.second_moment().integers, whole.data_hessian(w).integers
@@ -238,19 +236,7 @@ def test_permutations_and_shards_give_the_same_bits(make):
         np.testing.assert_array_equal(other.gradient(w).integers, sums)
         np.testing.assert_array_equal(other.second_moment().integers, grams[0])
         np.testing.assert_array_equal(other.data_hessian(w).integers, grams[1])
-        cuts = np.sort(rng.choice(len(y), 4, replace=False))
-        sharded = shards(make, X[order], y[order], cuts)
-        np.testing.assert_array_equal(sharded.gradient(w).integers, sums)
-        np.testing.assert_array_equal(sharded.second_moment().integers, grams[0])
-        chosen = np.sort(rng.choice(len(y), 50, replace=False))
-        np.testing.assert_array_equal(sharded.gradient_sum(w, chosen).integers, other.gradient_sum(w, chosen).integers)
-        assert not sharded.gradient_sum(w, chosen[:0]).integers.any()
-
-
-def shards(make, X, y, cuts):
-    parts = [Rows(on_grid(make(A), 1.0), b) for A, b in zip(np.split(X, cuts), np.split(y, cuts), strict=True)]
-    found = Shards(ask_local(parts), [rows.n for rows in parts], X.shape[1], sparse=parts[0].sparse)
-    return ExactShardedProblem(found, row_bound=1.0, loss="logistic", l2=0.1)
+    assert not whole.gradient_sum(w, order[:0]).integers.any()
 
 
 def test_a_rows_weight_does_not_depend_on_its_place():

@@ -265,9 +265,6 @@ def test_a_scheduler_with_tls_runs_jobs_and_refuses_a_client_without_it(own_clus
     store = Store(tmp_path, "remote", "e")
     jobs = grid(T=(20,), seeds=1)
     assert runner.run(jobs, store, backend="dask", scheduler=cluster.address).statuses["done"] == len(jobs)
-    cluster.worker("b")
-    shards = Store(tmp_path, "shards", "e")  # whose workers ask each other
-    assert runner.run(jobs, shards, backend="dask", scheduler=cluster.address, shards=2).statuses["done"] == len(jobs)
     monkeypatch.setattr("dpbench.run.cluster.PATIENCE", 1.0)
     with pytest.raises(UserError, match="--scheduler: no dask scheduler answers at tcp://"):
         cluster_module.connect(cluster.address.replace("tls", "tcp"))

@@ -2,10 +2,8 @@
 
 import sys
 
-import numpy as np
 import pytest
 
-import dpbench
 from dpbench.errors import UserError
 from dpbench.run import cluster
 from dpbench.run.job import make_job
@@ -13,11 +11,6 @@ from dpbench.study.grid import GridEntry
 from tests.run.test_planted import JOB
 from tests.run.test_probes import run, small_problem
 from tests.run.test_sweeps import BLOCK
-
-
-def lazy():
-    da = pytest.importorskip("dask.array")
-    return da.from_array(np.eye(4)), np.array([1.0, -1.0, 1.0, -1.0])
 
 
 def without_dask():
@@ -51,7 +44,6 @@ REFUSED = [  # call, error, what the line names, what it says of it
     (swept(clip=1.0), ValueError, "clip", "must be a list"),
     (swept(), ValueError, "clip", "must be a list"),
     (swept(clip={"linspace": [0, 1, 2]}), ValueError, "clip", "must be a value, a list"),
-    (lambda: dpbench.fit(*lazy(), algorithm="dp-gd", epsilon=1.0), UserError, "X", "make a distributed.Client first"),
     (without_dask, UserError, "--backend dask", "run: pip install 'dask[distributed]>=2024.8'"),
     (counted_too_late, UserError, "tcp://127.0.0.1:1 went away", "what was finished is kept"),
     (lambda: cluster.perform([], cluster.Parcel("synthetic", "", "0.0.0", ""), None), UserError, "0.0.0",
