@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from scipy.special import gammainc, ndtri
 from scipy.stats import binomtest, kstest, norm
 
-from dpbench.auditing.scores import column, flat, log_answers, log_chance
-from dpbench.auditing.transcript import RecordedRelease, Recorder, rate
+from dpbench.auditing.scores import column, flat, log_answers, log_chance, releases, sparse_vectors
+from dpbench.auditing.transcript import Recorder, rate
 from dpbench.privacy import tukey
 from dpbench.privacy.ledger import DrawAfterTest
 
@@ -40,18 +39,9 @@ def fault(run: Recorder) -> str:
 
 def _residuals(run: Recorder) -> Iterator[tuple[str, str, np.ndarray]]:
     """(label, kind, (k, m) residuals) of every release, equal ones of replicates that advance alone together."""
-    groups = defaultdict(list)
-    for key, tape in run.tape.items():
-        seen: dict[tuple[object, ...], int] = defaultdict(int)
-        for one in tape:
-            if one.kind in (*LAWS, "radial"):
-                place = one.label, one.kind, np.shape(one.value)[1:], key is None
-                groups[place, seen[place]].append(one)
-                seen[place] += 1
-    for ((label, kind, *_), _), released in groups.items():
-        noise = np.concatenate([one.output for one in released]) - np.concatenate([one.value for one in released])
-        scales = [np.broadcast_to(np.ravel(one.scale), len(one.value)) for one in released]
-        yield label, kind, flat(released[0], noise) / column(np.concatenate(scales))
+    for _, one, _ in releases(run):
+        if one.kind in (*LAWS, "radial"):
+            yield one.label, one.kind, flat(one, one.output - one.value) / column(one.scale)
     for what, kind, noise in run.releases.hidden:
         yield what, kind, noise.reshape(len(noise), -1)
 
@@ -123,73 +113,57 @@ def _samples(run: Recorder) -> Iterator[str]:
 
 def _choices(run: Recorder) -> Iterator[str]:
     """Whether the largest score is chosen as often as unit Laplace noise lets it."""
-    for label, choices in _gathered(run, lambda one: one.kind.startswith("argmax")).items():
-        chances, chosen = [], []
-        for one in (one for _, one in choices):
+    events = defaultdict(list)
+    for _, one, _ in releases(run):
+        if one.kind.startswith("argmax"):
             top = (np.abs(one.value) if one.kind == "argmax of magnitudes" else one.value).argmax(axis=1)
             value = one.value / column(one.scale)
             fine = np.isfinite(value).all(axis=1)
-            chances.append(np.exp(log_chance(replace(one, output=top[fine]), value[fine])))
-            chosen.append((one.output == top)[fine])
-        if _off(np.concatenate(chosen), np.concatenate(chances)):
-            yield f"{label}: the largest score is chosen more or less often than its noise has it"
+            chance = np.exp(log_chance(replace(one, output=top[fine]), value[fine]))
+            events[one.label].append(((one.output == top)[fine], chance))
+    for label in _off(events):
+        yield f"{label}: the largest score is chosen more or less often than its noise has it"
 
 
 def _answers(run: Recorder) -> Iterator[str]:
     """Whether a sparse vector fires as often as its noise lets it, given its answers before, and then never again."""
-    for label, recorded in _gathered(run, lambda one: one.kind == "threshold").items():
-        vectors = defaultdict(list)
-        for key, one in recorded:
-            vectors[key, one.group].append((one.value[0] / float(one.scale), one.output[0]))
-        if any(fired for answers in vectors.values() for _, fired in answers[:-1]):
+    events = defaultdict(list)
+    for label, _, (fired, queries) in sparse_vectors(run, run):
+        if fired[:, :-1].any():
             yield f"{label}: it goes on answering after it has fired"
             return
-        chances, fired = [], []
-        for length in {len(answers) for answers in vectors.values()}:
-            table = np.array([one for one in vectors.values() if len(one) == length], dtype=float)
-            queries, answers = table[:, :, 0], table[:, :, 1]
-            for t in range(length):
-                below = np.zeros_like(queries[:, : t + 1])
-                now = np.arange(t + 1) == t  # it fires at the last of them
-                is_below, is_above = (log_answers(queries[:, : t + 1], last) for last in (below, below + now))
-                chances.append(np.exp(is_above - np.logaddexp(is_below, is_above)))
-                fired.append(answers[:, t])
-        if _off(np.concatenate(fired), np.concatenate(chances)):
-            yield f"{label}: it fires more or less often than its noise has it"
+        for t in range(fired.shape[1]):
+            below = np.zeros_like(queries[:, : t + 1])
+            now = np.arange(t + 1) == t  # it fires at the last of them
+            is_below, is_above = (log_answers(queries[:, : t + 1], last) for last in (below, below + now))
+            events[label].append((fired[:, t], np.exp(is_above - np.logaddexp(is_below, is_above))))
+    for label in _off(events):
+        yield f"{label}: it fires more or less often than its noise has it"
 
 
 def _depths(run: Recorder) -> Iterator[str]:
     """Whether points are as deep as the law of their draw has them: its distribution function at them is uniform."""
-    for label, draws in _gathered(run, lambda one: one.kind == "depth").items():
-        places = []
-        for _, one in draws:
-            drawn = (one.output != 0).any(axis=1)
-            assert isinstance(one.event, DrawAfterTest)
-            if drawn.any():
-                law = tukey.chances(one.value[drawn], one.event.exponent)
-                first = max(1, tukey.least_depth(one.value.shape[1]))
-                at = tukey.depths(one.value[drawn], one.output[drawn]) - first
-                upto = np.cumsum(law, axis=1)[np.arange(len(at)), at]
-                within = law[np.arange(len(at)), at]
-                # Randomised within the step of a discrete law: then the place is uniform exactly.
-                places.append(upto - within * np.random.default_rng(0).random(len(at)))
-        if places and len(numbers := np.concatenate(places)) >= LEAST and kstest(numbers, "uniform").pvalue < LEVEL:
+    places = defaultdict(list)
+    for _, one, _ in releases(run):
+        if isinstance(one.event, DrawAfterTest) and (drawn := (one.output != 0).any(axis=1)).any():
+            law = tukey.chances(one.value[drawn], one.event.exponent)
+            first = max(1, tukey.least_depth(one.value.shape[1]))
+            at = tukey.depths(one.value[drawn], one.output[drawn]) - first
+            upto = np.cumsum(law, axis=1)[np.arange(len(at)), at]
+            within = law[np.arange(len(at)), at]
+            # Randomised within the step of a discrete law: then the place is uniform exactly.
+            places[one.label].append(upto - within * np.random.default_rng(0).random(len(at)))
+    for label, parts in places.items():
+        if len(numbers := np.concatenate(parts)) >= LEAST and kstest(numbers, "uniform").pvalue < LEVEL:
             yield f"{label}: the points drawn are deeper or less deep than their law has them"
 
 
-def _gathered(run: Recorder, wanted: Callable[[RecordedRelease], bool]) -> dict[str, list[tuple[Any, RecordedRelease]]]:
-    by_label = defaultdict(list)
-    for key, tape in run.tape.items():
-        for one in tape:
-            if wanted(one):
-                by_label[one.label].append((key, one))
-    return by_label
-
-
-def _off(seen: np.ndarray, chances: np.ndarray) -> bool:
-    """Whether events happen more or less often than their chances, each given those before, add up to."""
-    # A martingale: each event is centred by its chance given those before, so their variances add up.
-    spread = np.sqrt((chances * (1 - chances)).sum())
-    return len(seen) >= LEAST and bool(
-        abs(seen.sum() - chances.sum()) > norm.isf(LEVEL / 2) * spread + SLACK * len(seen)
-    )
+def _off(events: Mapping[str, list[tuple[np.ndarray, np.ndarray]]]) -> Iterator[str]:
+    """The labels whose events happen more or less often than their chances, each given those before, add up to."""
+    for label, parts in events.items():
+        seen, chances = map(np.concatenate, zip(*parts, strict=True))
+        # A martingale: each event is centred by its chance given those before, so their variances add up.
+        spread = np.sqrt((chances * (1 - chances)).sum())
+        most = norm.isf(LEVEL / 2) * spread + SLACK * len(seen)
+        if len(seen) >= LEAST and abs(seen.sum() - chances.sum()) > most:
+            yield label

@@ -14,7 +14,7 @@ What is learnt on every fourth run is judged on others (see `decide`): however b
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,8 +38,8 @@ def likelihood_ratio(run: Recorder, first: Recorder, second: Recorder, neither: 
             continue
         score = SCORES.get(one.kind.partition(" ")[0], _location)(one, values)
         np.add.at(total, members, score)
-    for members, score in _thresholds(run, first, second):
-        np.add.at(total, members, score)
+    for _, members, (fired, queries, others) in sparse_vectors(run, first, second):
+        np.add.at(total, members, log_answers(queries, fired) - log_answers(others, fired))
     return total
 
 
@@ -57,20 +57,18 @@ def releases(run: Recorder, *replays: Recorder) -> Iterator[tuple[np.ndarray, Re
     """(members, release, values on each data set): equal releases of replicates that advance alone put together."""
     groups = defaultdict(list)
     for key, tape in run.tape.items():
+        seen: Counter[Any] = Counter()
         for i, one in enumerate(tape):
-            values = [replay.tape[key][i].value for replay in replays]
-            place = ("all", i) if key is None else (one.kind, one.label, one.event, np.shape(one.value))
-            groups[place].append((key, one, values))
-    for (first, *_), releases_of in groups.items():
-        if first == "all":
-            ((_, one, values),) = releases_of
-            yield np.arange(run.k), one, values
-            continue
+            place = key is None, one.kind, one.label, one.event, np.shape(one.value)[1:]
+            seen[place] += 1
+            groups[place, seen[place]].append((key, one, [replay.tape[key][i].value for replay in replays]))
+    for ((together, kind, label, event, _), _), releases_of in groups.items():
         keys, ones, values = zip(*releases_of, strict=True)
         value, output = (np.concatenate([getattr(one, name) for one in ones]) for name in ("value", "output"))
         scale = np.concatenate([np.ravel(one.scale) for one in ones])
-        together = RecordedRelease(ones[0].kind, ones[0].label, ones[0].event, value, output, scale)
-        yield np.array(keys), together, [np.concatenate(each) for each in zip(*values, strict=True)]
+        members = np.arange(run.k) if together else np.array(keys)
+        one = RecordedRelease(kind, label, event, value, output, scale)
+        yield members, one, [np.concatenate(each) for each in zip(*values, strict=True)]
 
 
 def flat(one: RecordedRelease, array: np.ndarray) -> np.ndarray:
@@ -173,21 +171,20 @@ def _laplace_cdf(x: np.ndarray) -> np.ndarray:
     return np.where(x < 0, tail, 1 - tail)
 
 
-def _thresholds(run: Recorder, first: Recorder, second: Recorder) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Log-likelihood ratios of the answers of every sparse vector; threshold noise 2·scale, query noise 4·scale."""
-    vectors = defaultdict(list)
+def sparse_vectors(run: Recorder, *replays: Recorder) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+    """(label, members (m,), (1 + data sets, m, length)): of sparse vectors of one length whether each answer fired, and
+    the queries on each data set over their scale."""
+    vectors, of_length = defaultdict(list), defaultdict(list)
     for key, tape in run.tape.items():
         for i, one in enumerate(tape):
             if one.kind == "threshold":
-                pair = first.tape[key][i].value[0], second.tape[key][i].value[0]
-                vectors[key, one.group].append((*pair, one.output[0], float(one.scale)))
-    by_length = defaultdict(list)
-    for (key, _), answers in vectors.items():
-        by_length[len(answers)].append((key, answers))
-    for members_of in by_length.values():
-        members = np.array([key for key, _ in members_of])
-        a, b, fired, scale = np.moveaxis(np.array([answers for _, answers in members_of], dtype=float), 2, 0)
-        yield members, log_answers(a / scale, fired) - log_answers(b / scale, fired)
+                queries = [replay.tape[key][i].value[0] / float(one.scale) for replay in replays]
+                vectors[one.label, key, one.group].append([float(one.output[0]), *queries])
+    for (label, key, _), answers in vectors.items():
+        of_length[label, len(answers)].append((key, answers))
+    for (label, _), members in of_length.items():
+        keys, table = zip(*members, strict=True)
+        yield label, np.array(keys), np.moveaxis(np.array(table), 2, 0)
 
 
 def log_answers(queries: np.ndarray, fired: np.ndarray) -> np.ndarray:

@@ -1,27 +1,16 @@
-"""Everything a run released, and what it would have released had the data been others.
+"""Everything a run released, what it would have released had the data been others, and all else that comes out of it.
 
-An adversary who knows both neighbours and sees what was released can repeat the computation on either: each release
-is the same known noise around one of two known values. `Recorder` writes down what a run releases; `ReplayedRun` runs
-the algorithm again on other data, answers every release with what was recorded, and writes down the value that noise
-would have hidden. Both decorate the seam below the mechanisms (`Releases`): the code that draws and adds noise is the
-audited one.
+`Recorder` writes down what a run releases; `ReplayedRun` runs the algorithm again on other data, answers every release
+with what was recorded, and writes down the value that noise would have hidden. Both decorate the seam below the
+mechanisms (`Releases`): the code that draws and adds noise is the audited one. A replay draws noise of its own: what a
+run returns may depend on what was released, never on the noise alone.
 
-Random choices from "coins" and the order of a single pass count as known to the adversary, since the guarantee holds
-for each; who is in a sample does not. Noise that is hidden in what is computed on (`draw`) is written down too, to see
-that it is drawn from the law recorded, and afresh.
-
-A replay draws noise of its own: what a run returns may depend on what was released, never on the noise alone.
-
-Everything that comes out of a run, and where two runs that released the same differ in it, to the last bit.
-
-Equal numbers are not enough: -0.0 equals 0.0, a NaN has 51 bits to hide a label in, and a subclass of `str` or of an
-array carries attributes. So types have to be the same, numbers have the same bytes, and objects are compared by all
-that they hold.
+`facts` are compared to the last bit: -0.0 equals 0.0, a NaN has 51 bits to hide a label in, and a subclass of `str` or
+of an array carries attributes.
 """
 
 from __future__ import annotations
 
-import functools
 import itertools
 import pickle
 import struct
@@ -33,7 +22,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
-from numpy.random.bit_generator import ISeedSequence
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
@@ -65,14 +53,8 @@ class RecordedRelease:
     sample: list[Array] | None = None
 
 
-class _Known(ISeedSequence):
-    """A seed whose state is computed once, for thousands of generators that give the same."""
-
-    def __init__(self, sequence: np.random.SeedSequence) -> None:
-        self._state = functools.cache(sequence.generate_state)
-
-    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> np.ndarray:
-        return self._state(n_words, dtype)
+def _generators(seed: Any, count: int) -> list[np.random.Generator]:
+    return [np.random.Generator(np.random.PCG64DXSM(child)) for child in np.random.SeedSequence(seed).spawn(count)]
 
 
 class Tape(Releases):
@@ -82,41 +64,29 @@ class Tape(Releases):
     → what is released instead, for worlds that share nothing. public: of each replicate, the seed of its coins and of
     the order of a single pass; () draws these like all else. row, n: the row that differs, and how many there are.
     keyed: noise comes from the streams of replicates' keys, as in a run; else all of them share one generator, which
-    thousands of replicates would take long to seed.
+    thousands of replicates would take long to seed. fresh: of a replay, noise is of a stream of its own.
     """
 
     answer: Callable[[str, np.ndarray, Any], np.ndarray] | None = None
 
     def __init__(
-        self,
-        k: int,
-        seed: Any,
-        *,
-        factor: float = 1.0,
-        public: Sequence[int] = (),
-        row: int = 0,
-        n: int = 0,
-        keyed: bool = False,
-    ) -> None:
-        self.keys = [f"audit/{seed}/{i}" for i in range(k)] if keyed else ["audit"]
+        self, k: int, seed: Any, *, factor: float = 1.0, public: Sequence[int] = (), row: int = 0, n: int = 0,
+        keyed: bool = False, fresh: bool = False,
+    ) -> None:  # fmt: skip
+        each = "replay" if fresh else "audit"
+        self.keys = [f"{each}/{seed}/{i}" for i in range(k)] if keyed or fresh else ["audit"]
         super().__init__(self.keys, factor=factor)
         self.k, self.ledger = k, Ledger(k)
         self.streams = [slice(i, i + 1) for i in range(k)]
-        noise, sampling, coins = (
-            np.random.Generator(np.random.PCG64DXSM(child)) for child in np.random.SeedSequence(seed).spawn(3)
-        )
-        self.seed, self.row, self.n, self.keyed = seed, row, n, keyed
-        if not keyed:
+        self.seed, self.row, self.n, self.keyed, self.public = seed, row, n, keyed, public
+        noise, sampling, coins = _generators(seed, 3)
+        if fresh:
+            self.noise = [np.random.Generator(np.random.PCG64DXSM(np.random.SeedSequence(seed, spawn_key=(6,))))] * k
+        elif not keyed:
             self.noise = [noise] * k
         self.sampling, self.coins = [sampling] * k, [coins] * k
-        self.public = public
         if len(public):
-            known: dict[int, list[Any]] = {
-                seed: [_Known(child) for child in np.random.SeedSequence(seed).spawn(2)] for seed in set(public)
-            }
-            self.sampling, self.coins = (
-                [np.random.Generator(np.random.PCG64DXSM(known[seed][i])) for seed in public] for i in (0, 1)
-            )
+            self.sampling, self.coins = map(list, zip(*(_generators(one, 2) for one in public), strict=True))
         self.published: dict[int | None, list[RecordedRelease]] = {}
         # What it is, the law and the noise over its scale, of every `draw` that is not for something published.
         self.hidden: list[tuple[str, str, Array]] = []
@@ -143,16 +113,9 @@ class Tape(Releases):
         return None if self.members is None else self.members[0]
 
     def publish(
-        self,
-        kind: str,
-        label: str,
-        event: Release | None,
-        value: Any,
-        scale: Any,
-        release: Any,
-        group: Any = None,
+        self, kind: str, label: str, event: Release | None, value: Any, scale: Any, release: Any, group: Any = None,
         mix: Any = (),
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         if kind != "normal" or group is None:
             return self._write(kind, label, event, value, scale, release, group)
         rounds = self._rounds.setdefault(group, [])
@@ -189,19 +152,9 @@ class ReplayedTape(Tape):
 
     def __init__(self, recorded: Tape, *, held: bool, fresh: bool) -> None:
         super().__init__(
-            recorded.k,
-            recorded.seed,
-            factor=recorded.factor,
-            public=recorded.public,
-            row=recorded.row,
-            n=recorded.n,
-            keyed=recorded.keyed and not fresh,
-        )
-        if fresh:
-            other = np.random.SeedSequence(recorded.seed, spawn_key=(len("replay"),))
-            self.keys = [f"replay/{recorded.seed}/{i}" for i in range(self.k)]
-            self.noise = [np.random.Generator(np.random.PCG64DXSM(other))] * self.k
-        self._distinct = self.keys
+            recorded.k, recorded.seed, factor=recorded.factor, public=recorded.public, row=recorded.row, n=recorded.n,
+            keyed=recorded.keyed, fresh=fresh,
+        )  # fmt: skip
         self._recorded, self._held = recorded, held
 
     def sample(self, rule: Any, least: Any) -> Any:
