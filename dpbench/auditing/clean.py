@@ -25,6 +25,7 @@ import types
 import warnings
 from collections import deque
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -42,18 +43,8 @@ from dpbench.run.execute import one_thread
 SECONDS = 600
 LARGEST = 2**24  # bytes of a file that are read
 # Of the calls that Python reports to an audit hook, those that leave something outside of the process.
-CALLS = (
-    "os.",
-    "shutil.",
-    "socket.",
-    "subprocess.",
-    "sqlite3.",
-    "ctypes.dlopen",
-    "syslog.",
-    "fcntl.",
-    "mmap.",
-    "signal.",
-)
+CALLS = ("os.", "shutil.", "socket.", "subprocess.", "sqlite3.", "ctypes.dlopen", "syslog.", "fcntl.", "mmap.",
+         "signal.")  # fmt: skip
 READING = {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.getxattr", "os.listxattr"}
 NEAR, FAR = 4, 1  # how deep the method's own modules and dpbench's are looked into, and how deep installed ones
 UNTOLD = ("__builtins__", "__spec__", "__loader__", "__cached__", "__weakref__", "path_importer_cache")
@@ -66,14 +57,8 @@ def told_apart(name: str, epsilon: float, seed: int, loss: str = "") -> str:
     """
     file, colon, cls = name.rpartition(":")
     name = f"{Path(file).resolve()}:{cls}" if colon and file.endswith(".py") else name
-    with tempfile.TemporaryDirectory(prefix="dpbench-audit-") as folder:
-        worlds = [_Process(Path(folder) / str(i), [name, loss, epsilon, seed, i]) for i in range(2)]
-        try:
-            one, other = (each.ended() for each in worlds)
-        finally:
-            for each in worlds:
-                each.process.kill()  # the other one, where the first did not come to an end
-                each.process.communicate()
+    with tempfile.TemporaryDirectory(prefix="dpbench-audit-") as folder, ThreadPoolExecutor(2) as both:
+        one, other = both.map(lambda i: _ended(Path(folder) / str(i), [name, loss, epsilon, seed, i]), range(2))
     for what in one:
         if where := _different(one[what], other[what]):
             return f"in processes of their own, two data sets differ in {what}: {where}"
@@ -87,43 +72,37 @@ def _different(one: Any, other: Any) -> str:
     return "" if one == other else "one has more" if not isinstance(one, str) else one or str(other)
 
 
-class _Process:
-    """A world's process, started: its folder is the working directory, the home and the place of temporary files."""
+def _ended(folder: Path, asked: list[Any]) -> dict[str, Any]:
+    """All that a world's process did, under what it is called in a message; Leak where it did not come to an end.
 
-    def __init__(self, folder: Path, asked: list[Any]) -> None:
-        self.home, self.report = folder / "home", folder / "report"
-        self.home.mkdir(parents=True)
-        # The same hashes, and no compiled files that one world leaves for the other.
-        fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
-        folders = dict.fromkeys(("HOME", "TMPDIR"), str(self.home))
-        modules = {"PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))}
-        given = json.dumps([*asked, str(self.report)])
-        command = [sys.executable, "-c", "import sys; from dpbench.auditing import clean; clean.main(*sys.argv[1:])"]
-        command, environment = [*command, given], {**os.environ, **fixed, **folders, **modules}
-        null, pipe = subprocess.DEVNULL, subprocess.PIPE
-        self.process = subprocess.Popen(
-            command, cwd=self.home, env=environment, stdin=null, stdout=pipe, stderr=pipe
-        )  # fmt: skip
+    It has a folder for its working directory, its home and its temporary files.
+    """
+    home, report = folder / "home", folder / "report"
+    home.mkdir(parents=True)
+    # The same hashes, and no compiled files that one world leaves for the other.
+    fixed = {"PYTHONHASHSEED": "0", "PYTHONDONTWRITEBYTECODE": "1", "OMP_NUM_THREADS": "1"}
+    modules = {"PYTHONPATH": os.pathsep.join(filter(None, [os.getcwd(), *sys.path]))}
+    environment = {**os.environ, **fixed, **dict.fromkeys(("HOME", "TMPDIR"), str(home)), **modules}
+    command = [sys.executable, "-c", "import sys; from dpbench.auditing import clean; clean.main(*sys.argv[1:])"]
+    command.append(json.dumps([*asked, str(report)]))
+    try:
+        done = subprocess.run(
+            command, cwd=home, env=environment, stdin=subprocess.DEVNULL, capture_output=True, timeout=SECONDS
+        )
+    except subprocess.TimeoutExpired:
+        raise Leak(f"in a process of its own it does not end within {SECONDS} s") from None
 
-    def ended(self) -> dict[str, Any]:
-        """All that it did, under what it is called in a message; Leak where it did not come to an end."""
-        try:
-            out, error = self.process.communicate(timeout=SECONDS)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            raise Leak(f"in a process of its own it does not end within {SECONDS} s") from None
-        # What could not be looked at has not passed.
-        if not self.report.is_file():
-            last = error.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
-            raise Leak(f"in a process of its own it ends before its runs do: {self._shown(last[0])[:200]}")
-        files = {str(each.relative_to(self.home)): _content(each) for each in self.home.rglob("*")}
-        streams = {"standard output": out, "standard error": error}
-        words = {name: self._shown(text.decode(errors="backslashreplace")) for name, text in streams.items()}
-        return {**json.loads(self._shown(self.report.read_text("utf-8"))), **words, "files": files}
+    def shown(text: str) -> str:  # without the name of the folder, which no two processes share
+        return text.replace(str(home), "~")
 
-    def _shown(self, text: str) -> str:
-        """`text` without the name of the folder, which no two processes share."""
-        return text.replace(str(self.home), "~")
+    # What could not be looked at has not passed.
+    if not report.is_file():
+        last = done.stderr.decode(errors="replace").strip().splitlines()[-1:] or ["without a word"]
+        raise Leak(f"in a process of its own it ends before its runs do: {shown(last[0])[:200]}")
+    streams = {"standard output": done.stdout, "standard error": done.stderr}
+    words = {name: shown(text.decode(errors="backslashreplace")) for name, text in streams.items()}
+    files = {str(each.relative_to(home)): _content(each) for each in home.rglob("*")}
+    return {**json.loads(shown(report.read_text("utf-8"))), **words, "files": files}
 
 
 def main(given: str) -> None:

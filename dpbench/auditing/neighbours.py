@@ -92,15 +92,10 @@ def neighbours(
     default, the pulls are as far apart as they can be, but both rows bend alike. others: what the rows that both
     worlds share are multiplied by.
     """
-    name, kind, bound = declared(algorithm, case)
-    x = np.where(np.arange(case.d) % 2, -1.0, 1.0)
-    x *= bound / np.linalg.norm(x, ord=2 if kind == "l2" else 1) * (1 - 1e-15)
-    shared = np.broadcast_to(np.asarray(case.background, dtype=float), case.d)
-    loss = losses.get(name)
-    bounded = loss.lipschitz < math.inf
-    steep = case.steepest and bounded
-    loss = Extreme(loss, case.bend) if steep else loss
-    size = 1.0 if bounded else CLIPPED
+    said = declared(algorithm, case)
+    x, shared = said.corner(), np.broadcast_to(np.asarray(case.background, dtype=float), case.d)
+    steep = case.steepest and said.bounded
+    loss = Extreme(said.loss, case.bend) if steep else said.loss
 
     def problem(label: float, row: np.ndarray = x) -> Problem:
         """Row 0 pulls by `label`; where that is 0, like a shared row, or not at all where it would bend."""
@@ -109,12 +104,10 @@ def neighbours(
             X[0], y[0] = row, label
         if not steep and not shared.any():
             X[0 if not label else 1 :], y[:] = 0.0, y[0] or 1.0
-        return Problem(X, y * size, loss=loss, l1=case.l1, l2=case.l2, row_bound=bound, row_bound_norm=kind)
+        return said.problem(X, y * (1.0 if said.bounded else CLIPPED), loss)
 
     first, neither = problem(1.0), problem(0.0)
-    if relation is not Relation.REPLACE_ONE:
-        return Neighbours(first, neither, neither)
-    if gone:
+    if gone or relation is not Relation.REPLACE_ONE:
         return Neighbours(first, neither, neither)
     other = np.abs(x) if case.across else x  # of d = 2: orthogonal
     return Neighbours(first, problem(1.0 if case.across else -1.0, other), neither)
@@ -126,21 +119,20 @@ def probes(algorithm: Algorithm, case: AuditCase, relation: Relation) -> list[Ne
     One row is at the bound and longer than all others: where it is replaced by a short one, their largest norm, median
     and mean move, and whatever a method takes from them without saying so.
     """
-    name, kind, bound = declared(algorithm, case)
+    said = declared(algorithm, case)
     generator, n = np.random.default_rng(0), case.n
-    rows = generator.standard_normal((n + 1, case.d))
-    rows *= bound / np.linalg.norm(rows, ord=2 if kind == "l2" else 1, axis=1, keepdims=True)
+    rows = said.long(generator.standard_normal((n + 1, case.d)))
     lengths = generator.permutation(np.linspace(0.2, 0.8, n))
     longest = n // 2
     lengths[longest] = 1 - 1e-12
     X, other = rows[:-1] * lengths[:, None], rows[-1]
     labels = generator.choice([-1.0, 1.0], n)
-    y, flipped = _labelled(losses.get(name), labels)
+    y, flipped = _labelled(said.loss, labels)
 
     def problem(row: int = 0, x: np.ndarray = X[0], label: float = y[0]) -> Problem:
         mine, its = X.copy(), y.copy()
         mine[row], its[row] = x, label
-        return Problem(mine, its, loss=name, l1=case.l1, l2=case.l2, row_bound=bound, row_bound_norm=kind)
+        return said.problem(mine, its)
 
     def pair(row: int, x: np.ndarray | None = None, label: float | None = None) -> Neighbours:
         return Neighbours(
@@ -196,9 +188,37 @@ def signs(loss: losses.Loss) -> bool:
     return True
 
 
-def declared(algorithm: Algorithm, case: AuditCase) -> tuple[str, str, float]:
-    """The loss, and the norm and the bound of the rows."""
-    needs = algorithm.needs
-    name = case.loss or needs.covered[0]
-    kind, bound = needs.row_bound(losses.get(name)) or ("l2", 1.0)
-    return name, kind, bound
+class DeclaredRows(NamedTuple):
+    """The loss of a case, and the norm and the bound of its rows."""
+
+    loss: losses.Loss
+    kind: str
+    bound: float
+    case: AuditCase
+
+    @property
+    def bounded(self) -> bool:
+        """Whether gradients are, so that labels need not be."""
+        return self.loss.lipschitz < math.inf
+
+    def long(self, rows: np.ndarray) -> np.ndarray:
+        """Rows at the bound, in these directions."""
+        return rows * (self.bound / np.linalg.norm(rows, ord=2 if self.kind == "l2" else 1, axis=-1, keepdims=True))
+
+    def corner(self) -> np.ndarray:
+        """A row next to the bound, with entries of both signs."""
+        return self.long(np.where(np.arange(self.case.d) % 2, -1.0, 1.0)) * (1 - 1e-15)
+
+    def problem(self, X: np.ndarray, y: np.ndarray, loss: losses.Loss | None = None) -> Problem:
+        """Of these rows, on this loss instead."""
+        one = self.case
+        return Problem(
+            X, y, loss=loss or self.loss, l1=one.l1, l2=one.l2, row_bound=self.bound, row_bound_norm=self.kind
+        )
+
+
+def declared(algorithm: Algorithm, case: AuditCase) -> DeclaredRows:
+    """What the algorithm declares of the rows of a case."""
+    loss = losses.get(case.loss or algorithm.needs.covered[0])
+    kind, bound = algorithm.needs.row_bound(loss) or ("l2", 1.0)
+    return DeclaredRows(loss, kind, bound, case)

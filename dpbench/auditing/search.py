@@ -12,12 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase
-from dpbench.auditing.neighbours import CLIPPED, Extreme, Neighbours, declared, signs
+from dpbench.auditing.neighbours import CLIPPED, DeclaredRows, Extreme, Neighbours, declared, signs
 from dpbench.auditing.transcript import Recorder, ReplayedRun
 from dpbench.auditing.worlds import SPREAD, Setup, hides, moved_in_all, moved_in_each, shares_moved, within
 from dpbench.errors import UserError
@@ -114,18 +114,15 @@ def with_best_coins(setup: Setup, seed: object) -> Setup:
 
 def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Iterator[Candidate]:
     """Pairs within what `algorithm` declares. Where columns count as public, a row differs in its sign alone."""
-    name, kind, bound = declared(algorithm, case)
-    corner = np.where(np.arange(case.d) % 2, -1.0, 1.0)
-    corner *= bound / np.linalg.norm(corner, ord=2 if kind == "l2" else 1) * (1 - 1e-15)
-    axis, other_axis = (bound * np.eye(1, case.d, j)[0] for j in (0, 1))
+    said = declared(algorithm, case)
+    corner, declares, bounded = said.corner(), said.loss, said.bounded
+    axis, other_axis = (said.bound * np.eye(1, case.d, j)[0] for j in (0, 1))
     across = corner * np.where(np.arange(case.d) < case.d // 2, 1.0, -1.0) if case.d % 2 == 0 else None
     shared = {"the others pull nowhere": np.zeros(case.d), "the others along it": corner, "against it": -corner}
     if across is not None:
         shared["across it"] = across
     places = [("at a corner", corner, across, words, rows) for words, rows in shared.items()]
     places.append(("on an axis", axis, other_axis if case.d > 1 else None, "the others pull nowhere", np.zeros(case.d)))
-    declares = losses.get(name)
-    bounded = declares.lipschitz < math.inf
     size = 1.0 if bounded else CLIPPED
     slopes: list[tuple[str, losses.Loss, bool]] = [("the loss as it is", declares, True)]
     if bounded:
@@ -135,8 +132,7 @@ def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Ite
         slopes.append(("curved for one label", Extreme(declares, 1.0, sided=True), False))
     for slope, loss, far in slopes:
         shift = 2.0 if far and bounded and not signs(declares) else 0.0
-        options = {"loss": loss, "l1": case.l1, "l2": case.l2, "row_bound": bound, "row_bound_norm": kind}
-        problem = partial(_problem, case.n, size, shift, options)
+        problem = partial(_problem, said, loss, size, shift)
         for where, row, turned, around, others in places:
             gone = problem(np.zeros(case.d), 1.0 if far else 0.0, others)
             differing: dict[str, tuple[np.ndarray, float, np.ndarray | None, float]]
@@ -153,16 +149,12 @@ def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Ite
             for difference, (one, label, instead, other) in differing.items():
                 second = gone if instead is None else problem(instead, other, others)
                 pair = Neighbours(problem(one, label, others), second, gone)
-                yield Candidate(
-                    f"{slope}, {around}, a row {where} {difference}",
-                    pair,
-                    far,
-                    isinstance(loss, Extreme) and loss.curvature > 0,
-                )
+                bent = isinstance(loss, Extreme) and loss.curvature > 0
+                yield Candidate(f"{slope}, {around}, a row {where} {difference}", pair, far, bent)
     # At the bound a row is clipped hardest, and what is clipped wrongly may be longest in between.
     for rung in RUNGS:
-        options["loss"] = Extreme(declares) if bounded else declares
-        of_size = partial(_problem, case.n, 1.0 if bounded else rung * CLIPPED, 0.0, options)
+        steepest = Extreme(declares) if bounded else declares
+        of_size = partial(_problem, said, steepest, 1.0 if bounded else rung * CLIPPED, 0.0)
         row = rung * corner if bounded and not algorithm.counts_public else corner
         gone = of_size(np.zeros(case.d), 0.0, np.zeros(case.d))
         second = gone if relation is Relation.ADD_REMOVE else of_size(row, -1.0, np.zeros(case.d))
@@ -171,9 +163,9 @@ def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Ite
 
 
 def _problem(
-    n: int, size: float, shift: float, options: dict[str, Any], row: np.ndarray, label: float, others: np.ndarray
+    said: DeclaredRows, loss: losses.Loss, size: float, shift: float, row: np.ndarray, label: float, others: np.ndarray
 ) -> Problem:
     """`row` with `label` times `size`, plus `shift`, and n - 1 of `others` with label 1."""
-    X, y = np.tile(others, (n, 1)), np.ones(n)
+    X, y = np.tile(others, (said.case.n, 1)), np.ones(said.case.n)
     X[0], y[0] = row, label
-    return Problem(X, y * size + shift, **options)
+    return said.problem(X, y * size + shift, loss)

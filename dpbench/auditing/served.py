@@ -11,11 +11,12 @@ import numpy as np
 
 from dpbench import algorithms
 from dpbench.algorithms import rules
-from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.base import AuditCase, make_settings
 from dpbench.auditing.cases import COLUMNS, ITERATIONS, ROWS
+from dpbench.auditing.neighbours import probes
 from dpbench.auditing.runs import Audit
 from dpbench.errors import PrivacyError, UserError
-from dpbench.problems import Problem, losses
+from dpbench.problems import Problem
 from dpbench.run.bind import bind, budget_of
 from dpbench.run.execute import one_thread
 from dpbench.serving import process
@@ -41,7 +42,7 @@ def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") ->
         size = f"n = {n}, d = {d}" + (f", T = {T}" if "T" in method.Settings.__struct_fields__ else "")
         settings = {"T": T} if "T" in method.Settings.__struct_fields__ else {}
         try:
-            delta, lines[size] = _served(method, _drawn(method, loss, n, d, seed), fixed | settings, epsilon, seed)
+            delta, lines[size] = _served(method, _drawn(method, loss, n, d), fixed | settings, epsilon, seed)
             ended += 1
         except PrivacyError as error:
             return done(delta, ended, f"{size}: {error}")
@@ -67,11 +68,7 @@ def _served(
     return budget.delta, f"{len(run.evidence.transcript)} requests, ε = {bound.guarantee(run).planned:.4g}, repeated"
 
 
-def _drawn(method: ServedMethod, loss: str, n: int, d: int, seed: int) -> Problem:
-    kind = losses.get(loss or method.needs.covered[0])
-    rng = np.random.default_rng((seed, n, d))
-    norm, bound = method.needs.row_bound(kind) or ("l2", 1.0)
-    X = rng.standard_normal((n, d))
-    X *= bound / np.linalg.norm(X, ord=1 if norm == "l1" else 2, axis=1)[:, None] * (1 - 1e-9)
-    y = np.where(rng.random(n) < 0.5, 1.0, -1.0) if kind.binary else rng.random(n)
-    return Problem(X, y, loss=kind, row_bound=bound, row_bound_norm=norm, l2=0.01 * ("l2" in method.needs.regularisers))
+def _drawn(method: ServedMethod, loss: str, n: int, d: int) -> Problem:
+    """Rows of all lengths within the bound."""
+    weight = 0.01 * ("l2" in method.needs.regularisers)
+    return probes(method, AuditCase(loss=loss, n=n, d=d, l2=weight), rules.RELATION)[0].first
