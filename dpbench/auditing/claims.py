@@ -1,23 +1,19 @@
 """What a ledger claims, as a trade-off: no test of false-positive rate α has a false-negative rate below f(α).
 
 Releases that are all Gaussian on all rows: f of N(0, 1) against N(μ, 1), μ² = Σ 1/z² = 2ρ (Dong, Roth and Su 2022,
-Corollary 3.3). Pure ε-DP ones: basic composition at δ = 0. Others: every (ε, δ) that `verify` composes the ledger to,
-by privacy-loss distributions where there are any, bounds 1-f-δ by e^ε α both ways (Wasserman and Zhou 2010); one
-release on a sample without replacement by Balle, Barthe and Gaboardi (2018), Theorem 9. On the audit's neighbours the
-Jacobians of objective perturbation are equal and its gradients differ by a constant (see `neighbours`), so there its
-linear term is a Gaussian release.
-
-A threshold test chosen on some of the runs and judged on the others.
+Corollary 3.3). Pure ε-DP ones: basic composition at δ = 0. Others: every (ε, δ) that `verify` composes the ledger to
+bounds 1-f-δ by e^ε α both ways (Wasserman and Zhou 2010); one release on a sample without replacement by Balle, Barthe
+and Gaboardi (2018), Theorem 9.
 
 A trade-off f is refuted where, whatever the rates (α, f(α)) of the test, so few errors of both kinds are improbable.
-The two counts are independent, so their p-values p, q are; by Fisher (1925), P[pq ≤ t] ≤ t(1 - ln t). Two limits that
-hold together would each need half of the level, and half as many runs again.
+The two counts are independent, so their p-values p, q are; by Fisher (1925), P[pq ≤ t] ≤ t(1 - ln t).
 """
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -137,7 +133,7 @@ def _plain(release: Any) -> float | None:
 
 
 def _on_line(release: ledger.Release) -> ledger.Release:
-    """On the audit's neighbours."""
+    """On the audit's neighbours, whose gradients differ by a constant, so that a linear term is a Gaussian release."""
     match release:
         case ledger.ObjectivePerturbation(z, _, _) | ledger.LogisticPerturbation(z, _):
             return ledger.Gaussian(z)
@@ -160,7 +156,6 @@ CANDIDATES = 400
 CAUTION = 100  # thresholds are compared at the level over this: the best of many promises most by chance at the ends
 DIGITS = 9  # scores that differ by rounding are one score
 TAILS = np.concatenate([np.geomspace(1.0, 1e-12, 600), [0.0]])  # p-values of the one count at which both are compared
-LOSSES = 0.0, 100.0  # between which a bound is looked for
 
 
 class AuditVerdict(NamedTuple):
@@ -228,13 +223,8 @@ def decide(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: floa
     best = _best(first[::every], second[::every], claim, level / CAUTION)
     one, other = (np.delete(each, np.s_[::every]) for each in (first, second))
     seen = ErrorRates(int((other >= best).sum()), len(other), int((one < best).sum()), len(one))
-    # So few errors are the less probable the smaller the loss, so the bound can be found by halving.
-    low, high = LOSSES
-    if seen.improbable(claim.of(low))[0] > level:
-        high = low
-    while high - low > 1e-4:
-        middle = (low + high) / 2
-        low, high = (middle, high) if seen.improbable(claim.of(middle))[0] <= level else (low, middle)
+    # So few errors are the less probable the smaller the loss.
+    low = _largest(lambda loss: seen.improbable(claim.of(loss))[0] <= level, 100.0, 1e-4)
     # First whether the claim itself is refuted: the bound is of another trade-off, at another rate.
     probable, likely = seen.improbable(claim)
     told = float(claim.at(np.array(seen.improbable(claim.of(low))[1])))  # refuted, it is below the bound there
@@ -258,12 +248,15 @@ def least_runs(claim: AuditClaim, level: float, every: int = EVERY) -> int:
 
 def reach(runs: int, delta: float, level: float, every: int = EVERY) -> float:
     """The largest ε that so many runs can refute, by a test that never errs; 0 where they can refute none."""
-    low, high = 0.0, 50.0
-    if least_runs(PureClaim(low, delta), level, every) > runs:
-        return 0.0
-    while high - low > 1e-3:
+    return _largest(lambda epsilon: least_runs(PureClaim(epsilon, delta), level, every) <= runs, 50.0, 1e-3)
+
+
+def _largest(holds: Callable[[float], bool], high: float, step: float) -> float:
+    """The largest loss for which something holds that holds for all smaller ones, by halving; 0 where for none."""
+    low, high = 0.0, high if holds(0.0) else 0.0
+    while high - low > step:
         middle = (low + high) / 2
-        low, high = (middle, high) if least_runs(PureClaim(middle, delta), level, every) <= runs else (low, middle)
+        low, high = (middle, high) if holds(middle) else (low, middle)
     return low
 
 

@@ -1,8 +1,7 @@
 """The audits that a user asks for: of a method by its name, and of other people's code.
 
-Of the latter nothing is known but what is returned: any callable (X, y, epsilon, rng) → vector. Pairs of neighbours are
-searched: rows at the corners of what the target declares, alone and among others, with either label. A few runs on each
-choose the pair; fresh runs on that one are distinguished by a score that was learnt on other runs, and bound ε from
+Of the latter nothing is known but what is returned: any callable (X, y, epsilon, rng) → vector. A few runs on each of
+`pairs` choose one; fresh runs on that one are distinguished by a score that was learnt on other runs, and bound ε from
 below. An exception is an output like any other, and so is the length of the vector.
 """
 
@@ -85,13 +84,9 @@ class Pair(NamedTuple):
 
 
 def audit_callable(
-    target: AuditTarget | Callable[..., Any],
-    epsilon: float,
-    *,
-    runs: int | None = None,
-    seed: int = 0,
+    target: AuditTarget | Callable[..., Any], epsilon: float, *, runs: int | None = None, seed: int = 0,
     level: float = LEVEL,
-) -> Audit:
+) -> Audit:  # fmt: skip
     """A lower bound on the ε of `target` against the `epsilon` it is asked for; see `AuditTarget` for what is assumed.
 
     runs: of the test, half on either data set; None takes 4,000 or what the claim needs, up to ten times as many.
@@ -108,21 +103,20 @@ def audit_callable(
     runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level, every=2)))
     seeds = np.random.SeedSequence(seed)
     left = list(target.pairs or pairs(target))
-    # A callable that raises on every call would pass the test, with nothing having been audited.
-    silent = True
+    errors: list[str] = []
     for k, kept in PILOTS:
         if len(left) > kept:
             hopes = []
             for pair in left:
-                first, second = (_outputs(target, data, epsilon, k, seeds.spawn(1)[0]) for data in pair[:2])
-                silent &= not any(map(len, (*first, *second)))
+                first, second = (_outputs(target, data, epsilon, k, seeds.spawn(1)[0], errors) for data in pair[:2])
                 scored = candidates(*_aligned(first, second))
                 hopes.append(max(promise(one, other, told) for one, other in scored))
             left = [left[i] for i in np.argsort(hopes, kind="stable")[::-1][:kept]]
     (best,) = left
-    first, second = (_outputs(target, data, epsilon, runs // 2, seeds.spawn(1)[0]) for data in best[:2])
-    if silent and not any(map(len, (*first, *second))):
-        defect = f"no call returned a number{_why(target, best.first, epsilon)}; nothing was audited"
+    first, second = (_outputs(target, data, epsilon, runs // 2, seeds.spawn(1)[0], errors) for data in best[:2])
+    # A callable that raises on every call would pass the test, with nothing having been audited.
+    if not any(map(len, (*first, *second))):
+        defect = f"no call returned a number{errors[-1] if errors else ''}; nothing was audited"
         return Audit(name, epsilon, target.delta, 0, {}, defect=defect, pair=best.words)
     tried = candidates(*_aligned(first, second))  # learnt on every fourth run, chosen by the other even ones
     one, other = max(tried, key=lambda scores: promise(scores[0][2::4], scores[1][2::4], told))
@@ -249,11 +243,8 @@ def pairs(target: AuditTarget) -> Iterator[Pair]:
         X, y = np.tile(others, (n - 1, 1)), np.resize(known, n - 1)
         if target.relation is Relation.ADD_REMOVE:
             for words, x, label in points:
-                yield Pair(
-                    (np.vstack([X, x]), np.append(y, label)),
-                    (X, y),
-                    f"{n} rows at x {where}, with and without the one at {words}",
-                )
+                told = f"{n} rows at x {where}, with and without the one at {words}"
+                yield Pair((np.vstack([X, x]), np.append(y, label)), (X, y), told)
         else:
             for (words, x, label), (instead, x_, label_) in itertools.combinations(points, 2):
                 if not np.array_equal(x, x_) or label != label_:
@@ -266,7 +257,10 @@ def pairs(target: AuditTarget) -> Iterator[Pair]:
             yield Pair(with_it, without, f"{n} rows at x {where}, with and without the label {third:g}")
 
 
-def _outputs(target: AuditTarget, data: Any, epsilon: float, k: int, seed: np.random.SeedSequence) -> list[np.ndarray]:
+def _outputs(
+    target: AuditTarget, data: Any, epsilon: float, k: int, seed: np.random.SeedSequence, errors: list[str]
+) -> list[np.ndarray]:
+    """What k calls return, nothing of those that raise; `errors` gets the words of the last of these."""
     X, y = data
     found = []
     for child in seed.spawn(k):
@@ -276,18 +270,10 @@ def _outputs(target: AuditTarget, data: Any, epsilon: float, k: int, seed: np.ra
                 warnings.simplefilter("ignore")
                 one = target.function(X.copy(), y.copy(), epsilon, np.random.default_rng(child))
             found.append(np.atleast_1d(np.asarray(one, dtype=float)).ravel())
-        except Exception:
+        except Exception as error:
+            errors[:] = [f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"]
             found.append(np.zeros(0))  # it tells the worlds apart as well as a number does
     return found
-
-
-def _why(target: AuditTarget, data: Any, epsilon: float) -> str:
-    """What one more call raises, in words; "" if it does not."""
-    try:
-        target.function(data[0].copy(), data[1].copy(), epsilon, np.random.default_rng(0))
-    except Exception as error:
-        return f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"
-    return ""
 
 
 def _aligned(first: list[np.ndarray], second: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -348,16 +334,7 @@ def audit(
     assert isinstance(algorithm, str)
     names, near = (audits.auditable(), False) if algorithm == "all" else ([algorithm], True)
     return [
-        audits.audit(
-            name,
-            each,
-            runs=runs,
-            seed=seed,
-            near=near,
-            loss=loss,
-            thorough=thorough,
-            clean=near and each == epsilons[0],
-        )
-        for name in names
-        for each in epsilons
-    ]
+        audits.audit(name, each, runs=runs, seed=seed, near=near, loss=loss, thorough=thorough,
+                     clean=near and each == epsilons[0])
+        for name in names for each in epsilons
+    ]  # fmt: skip

@@ -1,18 +1,14 @@
 """The data sets that an audit distinguishes: neighbours whose gradients differ as much as the declared constants allow.
 
 A proof that names a loss uses its constants: |ℓ'| ≤ L₀, |ℓ''| ≤ L₁. The steepest function they allow is the line
-ℓ(z, y) = -L₀ y z, to which the logistic loss itself tends far from the data. With it a row x of label ±1 has the
-gradient ∓L₀x everywhere, whatever has been released before. So the differing row has label +1 in one world; in the
-other -1 (replace-one: the gradients differ by 2L₀‖x‖) or 0 (add/remove: a label of 0 is a row that is not there). The
-entries of x have both signs and its norm is the bound. All rows are x up to signs, so that what an algorithm takes from
-X as public is equal on both.
+ℓ(z, y) = -L₀ y z, with which a row x of label ±1 has the gradient ∓L₀x everywhere. So the differing row has label +1 in
+one world; in the other -1 (replace-one: the gradients differ by 2L₀‖x‖) or 0 (add/remove: a row that is not there). All
+rows are x up to signs, so that what an algorithm takes from X as public is equal on both.
 
 Releases of curvature get its largest value, L₁, at every w. No one function has both at all w, but composition holds
 for neighbours that an adversary chooses anew for every release, and at any one w some function has them.
 
-`probes` are neighbours of another kind: the losses as they are, rows of all lengths within the bound, labels at random,
-and one row that differs, each of them in turn: in y, in x, in its length, or in all. No release is at its worst there,
-but what is not released shows.
+On `probes` no release is at its worst, but what is not released shows.
 """
 
 from __future__ import annotations

@@ -4,12 +4,11 @@
 and whatever the noise is, what a test achieves is a fact. `by_label` looks at the releases of one label alone: each is
 projected on the line between the two values it may hide, x = <o - (v + v')/2, v - v'>/(‖v - v'‖ std), a location
 family with a shift of at most 1/z, z the noise multiplier of its ledger entry; the score is the log-likelihood ratio at
-that largest shift. It is monotone in x, so whatever else the adversary saw, its tests are no better than those on
-independent releases of multiplier z (by coupling), which is what the ledger claims for the label.
+that largest shift. It is monotone in x, so its tests are no better than those on independent releases of multiplier z
+(by coupling), which is what the ledger claims for the label.
 
-Scores of vectors that nothing is known of but that they came from one of two worlds: learnt on a fourth of the runs.
-
-What is learnt on every fourth run is judged on others (see `decide`): however bad the fit, the bound holds.
+Of vectors of which nothing is known scores are learnt, on every fourth run, and judged on others (see `decide`):
+however bad the fit, the bound holds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,8 @@
 """The pair of neighbours that moves an algorithm's releases most, looked for instead of thought out.
 
 `neighbours` argues from the constants which pair is the worst; an author of a method may not have, and a sensitivity
-may be wrong on other pairs only. Here rows lie at a corner or on an axis of what is allowed; what differs is the label,
-the row, or both; the others pull nowhere, along with it, against it or across it; and the loss is the steepest, the
-most curved, or the one declared. The values that noise hides are known on both worlds, so a run of two replicates and
-its replays give the loss of a pair to the last digit, without statistics.
+may be wrong on other pairs only. The values that noise hides are known on both worlds, so a run of two replicates and
+its replays give the loss of one of `candidates` to the last digit, without statistics.
 """
 
 from __future__ import annotations
