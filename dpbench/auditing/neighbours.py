@@ -65,6 +65,10 @@ class Neighbours(NamedTuple):
     neither: Problem
     row: int = 0
 
+    def turned(self) -> Neighbours:
+        """The same the other way round."""
+        return self._replace(first=self.second, second=self.first)
+
     def at(self, row: int) -> Neighbours:
         """The same with what differs at another place."""
         order = np.arange(self.first.n)

@@ -77,21 +77,10 @@ class Audit(NamedTuple):
 
 
 def audit(
-    name: str,
-    epsilon: float,
-    *,
-    runs: int | None = None,
-    seed: int = 0,
-    case: AuditCase | None = None,
-    inspect: bool = True,
-    tests: bool = True,
-    near: bool = True,
-    search: bool | None = None,
-    papers: bool = False,
-    loss: str = "",
-    thorough: bool = False,
-    clean: bool = False,
-) -> Audit:
+    name: str, epsilon: float, *, runs: int | None = None, seed: int = 0, case: AuditCase | None = None,
+    inspect: bool = True, tests: bool = True, near: bool = True, search: bool | None = None, papers: bool = False,
+    loss: str = "", thorough: bool = False, clean: bool = False,
+) -> Audit:  # fmt: skip
     """One `Audit` of the algorithm `name`; epsilon, runs, seed, loss, thorough: as of `dpbench.audit`.
 
     Args:
@@ -127,14 +116,13 @@ def audit(
             done = done._replace(delta=setups[0].budget.delta)
             setups = [with_best_coins(setup.sharpest(seed).placed(seed), seed) for setup in setups]
             for setup in [*setups, *further, *papers_own] if inspect else []:
-                for label, share in worlds.within(setup.inspect(seed)).items():
-                    if setup not in papers_own:
-                        shares[label] = max(shares.get(label, 0.0), share)
+                found = worlds.within(setup.inspect(seed))
+                worlds.raise_shares(shares, {} if setup in papers_own else found)
             if search:
                 best = searched(setups[0], seed)
                 setups[0], farthest = best.setup, set(best.farthest.values())
                 done = done._replace(pair=best.words)
-                shares.update({label: max(shares.get(label, 0.0), share) for label, share in best.moved.items()})
+                worlds.raise_shares(shares, best.moved)
             if inspect and case is None:
                 at_sizes([*setups, *further], sizes(thorough=thorough), farthest, seed)
             if clean and (fault := told_apart(name, epsilon, seed, loss)):
@@ -217,15 +205,8 @@ class _World(NamedTuple):
 def _world(setup: worlds.Setup, problem: Problem, k: int, seed: Any) -> _World:
     run = setup.recorder(k, seed, row=setup.pair.row)
     came = setup.run(problem, run)
-    if worlds.hides(run):
-        return _World(run, came.ledger, came.W, None)
-    # Samples are replayed on the run's own world too, with the row that differs in each.
-    known: dict[int, Recorder] = {} if worlds.sampled(run) else {id(problem): run}
-    for other in setup.pair[:3] if worlds.sampled(run) else setup.pair[:2]:
-        if id(other) not in known:
-            known[id(other)] = setup.replay(other, run, came)
-    first, second, neither = (id(other) for other in setup.pair[:3])
-    return _World(run, came.ledger, came.W, [known[first], known[second], known.get(neither, known[second])])
+    hidden = worlds.hides(run)
+    return _World(run, came.ledger, came.W, None if hidden else setup.replays(setup.pair, run, came, on=problem))
 
 
 def _scores(setup: worlds.Setup, world: _World) -> dict[str, np.ndarray]:

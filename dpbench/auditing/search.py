@@ -16,7 +16,7 @@ import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase
 from dpbench.auditing.neighbours import CLIPPED, DeclaredRows, Extreme, Neighbours, declared, signs
-from dpbench.auditing.transcript import Recorder, ReplayedRun
+from dpbench.auditing.transcript import Recorder
 from dpbench.auditing.worlds import SPREAD, Setup, hides, moved_in_all, moved_in_each, shares_moved, within
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Relation
@@ -77,9 +77,7 @@ def at_size(setup: Setup, farthest: Collection[str], seed: object) -> None:
             _tried(setup, candidate, i, seed)
 
 
-def _tried(
-    setup: Setup, candidate: Candidate, row: int, seed: object
-) -> tuple[Setup, Recorder, list[ReplayedRun]] | None:
+def _tried(setup: Setup, candidate: Candidate, row: int, seed: object) -> tuple[Setup, Recorder, list[Recorder]] | None:
     """A run and its replays on a pair, the row at `row` modulo n; None where the method is not for that pair."""
     other = setup.on(candidate.pair.at(row % candidate.pair.first.n))
     try:

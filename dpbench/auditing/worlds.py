@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from traceback import extract_tb
@@ -70,13 +70,9 @@ class Setup:
     public: Sequence[int] = ()
 
     def __init__(
-        self,
-        algorithm: Algorithm,
-        case: AuditCase,
-        fixed: Mapping[str, Any],
-        epsilon: float,
+        self, algorithm: Algorithm, case: AuditCase, fixed: Mapping[str, Any], epsilon: float,
         terms: AuditTerms | None = None,
-    ) -> None:
+    ) -> None:  # fmt: skip
         self.algorithm, self.case, self.fixed, self.epsilon = algorithm, case, fixed, epsilon
         self.terms = terms = terms or default_terms(algorithm)
         self.budget = budget_of(algorithm, case.n, epsilon, terms.delta, terms.relation, terms.accounting)
@@ -164,15 +160,9 @@ class Setup:
         """What k runs release through, of data whose `row` differs."""
         public = np.resize(self.public, k).tolist() if len(self.public) else ()
         return Recorder(
-            k,
-            self.budget,
-            seed,
-            declared=self.algorithm.declared(self.relation),
-            public=public,
-            row=row,
-            n=self.pair.first.n,
-            keyed=keyed,
-        )
+            k, self.budget, seed, declared=self.algorithm.declared(self.relation), public=public, row=row,
+            n=self.pair.first.n, keyed=keyed,
+        )  # fmt: skip
 
     def run(self, problem: Problem, mechanisms: Mechanisms, start: np.ndarray | None = None) -> Returned:
         """All that comes out of a run on `problem` from `start` (k, d), by default 0; Leak where it raises."""
@@ -243,20 +233,26 @@ class Setup:
             raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
         return replay, again
 
-    def compared(self, pair: Neighbours, seed: Any, k: int, start: Any = None) -> tuple[Recorder, list[ReplayedRun]]:
+    def compared(self, pair: Neighbours, seed: Any, k: int, start: Any = None) -> tuple[Recorder, list[Recorder]]:
         """k runs on the first of `pair`, replayed on the first, on the second, and where the row is not in a sample."""
         run = self.recorder(k, seed, row=pair.row, keyed=k <= INSPECTED)
         came = self.run(pair.first, run, start)
         return run, self.replays(pair, run, came, start)
 
-    def replays(self, pair: Neighbours, run: Recorder, came: Returned, start: Any = None) -> list[ReplayedRun]:
-        """Those of `run`, which was on the first: on the first, on the second, and where the row is not in a sample."""
-        if not sampled(run):  # the run on the first is its own replay
-            other = self.replay(pair.second, run, came, start)
-            return [run, other, other]  # type: ignore[list-item]
-        one, other = (self.replay(problem, run, came, start) for problem in pair[:2])
-        third = pair.neither if replaced_by_none(run) else pair.second
-        return [one, other, other if third is pair.second else self.replay(third, run, came, start)]
+    def replays(
+        self, pair: Neighbours, run: Recorder, came: Returned, start: Any = None, *, on: Problem | None = None
+    ) -> list[Recorder]:
+        """Those of `run`, which was on the first: on the first, on the second, and where the row is not in a sample.
+
+        on: the data set of the pair that it was on, of which the row may be missing without any other difference.
+        """
+        # A run is its own replay, unless the row that differs has to be in each of its samples.
+        known: dict[int, Recorder] = {} if sampled(run) else {id(on or pair.first): run}
+        three = [*pair[:2], pair.neither if sampled(run) and (on or replaced_by_none(run)) else pair.second]
+        for problem in three:
+            if id(problem) not in known:
+                known[id(problem)] = self.replay(problem, run, came, start)
+        return [known[id(problem)] for problem in three]
 
     def inspect(self, seed: Any, *, few: bool = False) -> dict[str, float]:
         """What a neighbour moves of what the ledger says, by label, at most, over the case's pair or `probes`.
@@ -264,41 +260,47 @@ class Setup:
         few: over fewer of these, with a look at ledger and noise, which tests do not see at this size. Leak where
         something that is not released distinguishes the neighbours.
         """
-        most: dict[str, float] = defaultdict(float)
-        inspected: list[tuple[Neighbours, Recorder, list[ReplayedRun]]] = []
+        most: dict[str, float] = {}
+        sound: Recorder | None = None
+        for run, replays in self._inspected(seed, few):
+            if few and run is not sound:
+                self.sound(sound := run)
+            if hides(run):
+                moves = any(one.moves for one in replays[1:] if isinstance(one, ReplayedRun))
+                raise_shares(most, {COMPUTED_ON: float(moves)})
+            raise_shares(most, shares_moved(run, replays))
+        return most
+
+    def _inspected(self, seed: Any, few: bool) -> Iterator[tuple[Recorder, list[Recorder]]]:
+        """A run on the first of each pair, and its replays on the pair."""
         if self.case.steepest:
             # Removing is the other direction of the same relation, and may move a release more.
-            back = Neighbours(self.pair.second, self.pair.first, self.pair.neither, self.pair.row)
+            back = self.pair.turned()
             none = Neighbours(self.pair.first, self.pair.neither, self.pair.neither, self.pair.row)
             # Beside short rows the one at the bound is the longest: whatever reads the largest norm moves with it.
             short = neighbours(self.algorithm, self.case, self.relation, others=SHORT)
             others = [none.at(short.first.n - 1), short.at(1)] if not self.algorithm.counts_public else []
             for pair in (self.pair, *([] if few else [back.at(0), *others])):
-                inspected.append((pair, *self.compared(pair, seed, INSPECTED)))
-        else:
-            pairs = probes(self.algorithm, self.case, self.relation)[:: 4 if few else 1]
-            first = pairs[0].first
-            # Not from 0, where many gradients are alike.
-            start = np.random.default_rng(0).standard_normal((INSPECTED, first.d)) * SPREAD
-            run = self.recorder(INSPECTED, seed, keyed=True)
-            came = self.run(first, run, start)  # of which all the others differ in one row
-            for pair in pairs:
-                run.releases.row = pair.row
-                inspected.append((pair, run, self.replays(pair, run, came, start)))
-                if sampled(run):
-                    self.replay(pair.second, run, came, start, held=False)
-            back = pairs[-1]
-            back = Neighbours(back.second, back.first, back.neither, back.row)
-            if not few:
-                inspected.append((back, *self.compared(back, seed, INSPECTED, start)))
-        for _, run, replays in inspected:
-            if few:
-                self.sound(run)
-            if hides(run):
-                most[COMPUTED_ON] = max(most[COMPUTED_ON], float(any(one.moves for one in replays[1:])))
-            for label, share in shares_moved(run, replays).items():
-                most[label] = max(most[label], share)
-        return dict(most)
+                yield self.compared(pair, seed, INSPECTED)
+            return
+        pairs = probes(self.algorithm, self.case, self.relation)[:: 4 if few else 1]
+        first = pairs[0].first
+        # Not from 0, where many gradients are alike.
+        start = np.random.default_rng(0).standard_normal((INSPECTED, first.d)) * SPREAD
+        run = self.recorder(INSPECTED, seed, keyed=True)
+        came = self.run(first, run, start)  # of which all the others differ in one row
+        for pair in pairs:
+            run.releases.row = pair.row
+            yield run, self.replays(pair, run, came, start)
+            if sampled(run):
+                self.replay(pair.second, run, came, start, held=False)
+        if not few:
+            yield self.compared(pairs[-1].turned(), seed, INSPECTED, start)
+
+
+def raise_shares(most: dict[str, float], shares: Mapping[str, float]) -> None:
+    """Raise each of `most` to that of its label in `shares`, where that is larger."""
+    most.update({label: max(most.get(label, 0.0), share) for label, share in shares.items()})
 
 
 def in_words(error: BaseException) -> str:
@@ -383,36 +385,30 @@ def _shares(losses: np.ndarray, claimed: np.ndarray) -> np.ndarray:
 
 def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Of each label (2, k): Σ (distance/σ)² and the sum of pure losses, as moved and as the ledger has them."""
-    first, second, neither = replays
     behind = frozenset().union(*(one.behind for one in replays if isinstance(one, ReplayedRun)))
     sums: dict[str, np.ndarray] = defaultdict(lambda: np.zeros((2, run.k)))
-    thresholds: dict[tuple[int | None, str, object], float] = defaultdict(float)
-    for key, tape in run.tape.items():
-        members = np.arange(run.k) if key is None else np.array([key])
-        for i, one in enumerate(tape):
-            if one.label in behind:
-                continue
-            a, b, c = (replay.tape[key][i].value for replay in (first, second, neither))
-            b = c if isinstance(one.event, ledger.Poisson) else b
-            scale, label = scores.column(one.scale), one.label
-            with np.errstate(all="ignore"):
-                if one.kind == "threshold":
-                    loss = abs(float(a[0] - b[0])) / float(one.scale)
-                    thresholds[key, label, one.group] = max(thresholds[key, label, one.group], loss)
-                elif one.kind.startswith("argmax"):
-                    line = (a - b) / scale
-                    sums[label][1, members] += np.maximum(line.max(axis=1), 0) + np.maximum(-line.min(axis=1), 0)
-                elif one.kind == "depth":  # what a neighbour lacks altogether, its δ covers
-                    loss_of_each = np.abs(scores.depth_loss(one, [a, b]))
-                    sums[label][1, members] += np.where(loss_of_each < scores.LACKED, loss_of_each, 0.0)
-                elif one.kind == "radial":
-                    sums[label][1, members] += np.linalg.norm(a - b, axis=1) / np.ravel(one.scale)
-                elif one.kind == "laplace":
-                    sums[label][1, members] += (np.abs(scores.flat(one, a - b)) / scale).sum(axis=1)
-                else:
-                    sums[label][0, members] += ((scores.flat(one, a - b) / scale) ** 2).sum(axis=1)
-    for (key, label, _), loss in thresholds.items():
-        sums[label][1, key] += loss
+    for members, one, (a, b, c) in scores.releases(run, *replays):
+        if one.label in behind or one.kind == "threshold":
+            continue
+        b = c if isinstance(one.event, ledger.Poisson) else b
+        scale, squared = scores.column(one.scale), False
+        with np.errstate(all="ignore"):
+            if one.kind.startswith("argmax"):
+                line = (a - b) / scale
+                loss = np.maximum(line.max(axis=1), 0) + np.maximum(-line.min(axis=1), 0)
+            elif one.kind == "depth":  # what a neighbour lacks altogether, its δ covers
+                loss = np.abs(scores.depth_loss(one, [a, b]))
+                loss = np.where(loss < scores.LACKED, loss, 0.0)
+            elif one.kind == "radial":
+                loss = np.linalg.norm(a - b, axis=1) / np.ravel(one.scale)
+            elif one.kind == "laplace":
+                loss = (np.abs(scores.flat(one, a - b)) / scale).sum(axis=1)
+            else:
+                loss, squared = ((scores.flat(one, a - b) / scale) ** 2).sum(axis=1), True
+        sums[one.label][0 if squared else 1, members] += loss
+    for label, members, (_, queries, others, _) in scores.sparse_vectors(run, *replays):
+        if label not in behind:
+            np.add.at(sums[label][1], members, np.abs(queries - others).max(axis=1))
     books = [run.ledger.of(i) for i in range(run.k)]  # one object for equal replicates
     once = {id(one): {label: _claimed(one, label) for label in sums} for one in books}
     return {label: (losses, np.array([once[id(one)][label] for one in books]).T) for label, losses in sums.items()}
