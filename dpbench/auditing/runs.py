@@ -116,8 +116,8 @@ def audit(
             done = done._replace(delta=setups[0].budget.delta)
             setups = [with_best_coins(setup.sharpest(seed).placed(seed), seed) for setup in setups]
             for setup in [*setups, *further, *papers_own] if inspect else []:
-                found = worlds.within(setup.inspect(seed))
-                worlds.raise_shares(shares, {} if setup in papers_own else found)
+                inspected = worlds.within(setup.inspect(seed))
+                worlds.raise_shares(shares, {} if setup in papers_own else inspected)
             if search:
                 best = searched(setups[0], seed)
                 setups[0], farthest = best.setup, set(best.farthest.values())
@@ -214,8 +214,8 @@ def _scores(setup: worlds.Setup, world: _World) -> dict[str, np.ndarray]:
     run, _, W, replays = world
     if replays is None:
         return {LAST: _along_difference(setup.pair, W), LEARNED: _shown(run, W)}
-    found = {WHOLE: scores.likelihood_ratio(run, *replays)}
-    return found | (scores.by_label(run, *replays) if len(run.ledger.of(0)) > 1 else {})
+    whole = {WHOLE: scores.likelihood_ratio(run, *replays)}
+    return whole | (scores.by_label(run, *replays) if len(run.ledger.of(0)) > 1 else {})
 
 
 def _shown(run: Recorder, W: np.ndarray) -> np.ndarray:
