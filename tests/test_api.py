@@ -271,7 +271,7 @@ def test_the_other_verbs_name_the_argument_too(call, message, tmp_path, monkeypa
 
 def test_the_standing_of_an_experiment_counts_its_runs(tmp_path):
     before = dpbench.status("accelerated", "quick", results=tmp_path)
-    assert set(before["artefact"]) >= {"accelerated/fig3", "accelerated/noise_scale"}
+    assert set(before["artefact"]) >= {"accelerated/fig3", "accelerated/best_errors"}
     assert (before["done"] == 0).all()
     assert (before["missing"] > 0).all()
     with pytest.raises(UserError, match="unknown experiment"):

@@ -68,9 +68,9 @@ def test_the_documented_commands_work_from_a_wheel(installed):
     assert "ready" in dpbench("fetch", "synthetic")
     assert "dp_accounting" in dpbench("run", "--algo", "dp-gd", "--dataset", "synthetic", "--eps", "1", "--seeds", "2",
                                       "--set", "T=10", "--jobs", "1")  # fmt: skip
-    dpbench("run", "--experiment", "accelerated/noise_scale", "--profile", "quick", "--jobs", "1")
-    dpbench("report", "--experiment", "accelerated", "--profile", "quick")
-    assert (installed / "figures" / "quick" / "accelerated" / "noise_scale.png").is_file()
+    dpbench("run", "--experiment", "zeroth_order/tree_noise", "--profile", "quick", "--jobs", "1")
+    dpbench("report", "--experiment", "zeroth_order", "--profile", "quick")
+    assert (installed / "figures" / "quick" / "zeroth_order" / "tree_noise.png").is_file()
     assert (installed / "figures" / "quick" / "index.html").is_file()
     table = installed / "mine.csv"
     table.write_text("a,b,label\n" + "".join(f"{i % 7 / 7},{i % 5 / 5},{i % 2}\n" for i in range(1500)))

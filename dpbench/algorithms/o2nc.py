@@ -20,7 +20,7 @@ from dpbench.algorithms import zeroth_order
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Gaussian, at_rho
 from dpbench.privacy.sampling import SinglePass
-from dpbench.problems.stationarity import Sphere
+from dpbench.problems.stationarity import Kinks
 
 Oracle: TypeAlias = Callable[[dp.Array], dp.Array]  # (k, d) → (k, d)
 KEPT = 32  # points w_t of the chosen epoch that the stationarity measure gets to see
@@ -98,7 +98,7 @@ class O2NC(dp.Algorithm):
         k = len(W)
         return dp.RunResult(output, {"iterations": [K * T] * k}, T=[T] * k, evidence=kept)
 
-    def lengths(self, problem: dp.Problem | Sphere, mechanisms: dp.Mechanisms, settings: Any) -> tuple[int, int]:
+    def lengths(self, problem: dp.Problem | Kinks, mechanisms: dp.Mechanisms, settings: Any) -> tuple[int, int]:
         """T, the rounds of an epoch, and K, the epochs that the rows make."""
         most = (settings.M or problem.n) // self._rows_per_round(settings)
         kind = self._kind(settings)
@@ -106,7 +106,7 @@ class O2NC(dp.Algorithm):
         return T, most // T
 
     def epochs(
-        self, problem: dp.Problem | Sphere, W: dp.Array, mechanisms: dp.Mechanisms, settings: Any
+        self, problem: dp.Problem | Kinks, W: dp.Array, mechanisms: dp.Mechanisms, settings: Any
     ) -> Iterator[tuple[dp.Array, dp.Array]]:
         """Algorithm 3 from W (k, d), epoch after epoch: the mean w_t (k, d) and up to `KEPT` of the w_t (k, ·, d)."""
         T, K = self.lengths(problem, mechanisms, settings)
@@ -150,7 +150,7 @@ class O2NC(dp.Algorithm):
 
     def _oracle(
         self,
-        problem: dp.Problem | Sphere,
+        problem: dp.Problem | Kinks,
         rows: SinglePass,
         mechanisms: dp.Mechanisms,
         settings: Any,
@@ -160,11 +160,11 @@ class O2NC(dp.Algorithm):
         kind, release = self._kind(settings), self._release(problem, rows, mechanisms, settings, T)
         if kind == "variance-reduced":
             return VarianceReduced(problem, rows, coins, settings.radius, T, release)
-        assert not isinstance(problem, Sphere), "the variance-reduced oracle alone"
+        assert not isinstance(problem, Kinks), "the variance-reduced oracle alone"
         return fresh(problem, rows, coins, settings, kind, T, release)
 
     def _release(
-        self, problem: dp.Problem | Sphere, rows: SinglePass, mechanisms: dp.Mechanisms, settings: Any, T: int
+        self, problem: dp.Problem | Kinks, rows: SinglePass, mechanisms: dp.Mechanisms, settings: Any, T: int
     ) -> Oracle:
         """What an estimate becomes before the learner sees it, in one epoch; here, itself."""
         return lambda g: g
@@ -326,7 +326,7 @@ class VarianceReduced:
 
     def __init__(
         self,
-        problem: dp.Problem | Sphere,
+        problem: dp.Problem | Kinks,
         rows: SinglePass,
         coins: zeroth_order.Coins,
         radius: float,
@@ -353,7 +353,7 @@ class VarianceReduced:
         return self.release(self.g)
 
 
-def rounds(problem: dp.Declaration | Sphere, settings: Rounds, rho: float, *, kind: Kind, most: int) -> int:
+def rounds(problem: dp.Declaration | Kinks, settings: Rounds, rho: float, *, kind: Kind, most: int) -> int:
     """T = max((√d LδM/(F + Lδ))^{2/3}, (d^{3/2} LδM/((F + Lδ)ρ))^power), rounded, in 1..most; F is `gap`.
 
     power: 1/2 for the tree (Theorem 4.9), 2/3 for naive noise (Appendix E). The text prints min, a slip: its bound

@@ -2,7 +2,7 @@
 
 F̂(x) = E F(x + δv), v uniform in the unit ball: the smoothing of F with radius δ. With u uniform on the unit sphere of
 R^d, ∇F̂(x) = E (d/2δ)(F(x + δu) - F(x - δu)) u (Lemma 2.2). Values come from the problem's loss on single rows.
-The problem may also be a `Sphere`, whose loss is one of a distance.
+The problem may also be `Kinks`, whose loss is no function of a margin.
 All arrays have the leading axis k of replicates: x (k, d), rows (k, b) indices, U (k, b, m, d) unit vectors, m a row.
 
 A round on one row costs a hundred operations and a NumPy call as much as thousands: numba (the extra `fast`) runs the
@@ -22,7 +22,7 @@ import numpy as np
 from dpbench.algorithms import base as dp
 from dpbench.problems.fast_rows import compiler
 from dpbench.problems.losses import Loss, PhaseRetrieval, Ramp
-from dpbench.problems.stationarity import Sphere
+from dpbench.problems.stationarity import Kinks
 
 WORKSPACE = 2**17  # numbers drawn at a time for one replicate: U stays in the second-level cache
 AHEAD = 2**18  # numbers drawn ahead for all replicates: 2 MB
@@ -82,7 +82,7 @@ def directions(generators: dp.Generators, b: int, m: int, d: int) -> np.ndarray:
     return U
 
 
-def grad(problem: dp.Problem | Sphere, x: dp.Array, rows: np.ndarray, *, radius: float, U: dp.Array) -> dp.Array:
+def grad(problem: dp.Problem | Kinks, x: dp.Array, rows: np.ndarray, *, radius: float, U: dp.Array) -> dp.Array:
     """GRAD (Algorithm 1), (k, d): mean over rows and directions of (d/2δ)(f(x + δu) - f(x - δu)) u.
 
     Each term has norm ≤ dL, so a replaced row moves the mean by 2dL/b at most (Lemma 3.1).
@@ -91,7 +91,7 @@ def grad(problem: dp.Problem | Sphere, x: dp.Array, rows: np.ndarray, *, radius:
 
 
 def diff(
-    problem: dp.Problem | Sphere, x: dp.Array, y: dp.Array, rows: np.ndarray, *, radius: float, U: dp.Array
+    problem: dp.Problem | Kinks, x: dp.Array, y: dp.Array, rows: np.ndarray, *, radius: float, U: dp.Array
 ) -> dp.Array:
     """DIFF (Algorithm 2), (k, d): mean over rows and directions of (d/δ)(f(x + δu) - f(y + δu)) u.
 
@@ -123,10 +123,10 @@ def in_blocks(
 
 
 def _mean_difference(
-    problem: dp.Problem | Sphere, x: dp.Array, r: float, y: dp.Array, q: float, rows: np.ndarray, U: dp.Array
+    problem: dp.Problem | Kinks, x: dp.Array, r: float, y: dp.Array, q: float, rows: np.ndarray, U: dp.Array
 ) -> dp.Array:
     """(k, d) means over rows and directions of (f(x + ru, z) - f(y + qu, z)) u."""
-    if isinstance(problem, Sphere):
+    if isinstance(problem, Kinks):
         z = problem.take(rows)
         return _mean(problem.values(z, x, r, U) - problem.values(z, y, q, U), U)
     A, labels = problem.take(rows)

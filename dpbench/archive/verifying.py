@@ -132,7 +132,8 @@ def _of_its_key(one: Stated, experiment: str) -> Iterator[str]:
         key = Keys(told)(int(row.seed or 0), int(row.timed or 0))
         kept = row.settings or {}
         differs = [name for name in ("problem", "epsilon") if told[name] != getattr(row, name)]
-        differs += [name for name, value in told["settings"].items() if name in kept and kept[name] != value]
+        if not told.get("sweep"):  # a sweep's row has the settings of its best
+            differs += [name for name, value in told["settings"].items() if name in kept and kept[name] != value]
         if not isinstance(told["delta"], str) and row.delta is not None and not same(told["delta"], row.delta):
             differs.append("delta")
         if told.get("relation") and row.relation != told["relation"]:
@@ -142,13 +143,15 @@ def _of_its_key(one: Stated, experiment: str) -> Iterator[str]:
         return
     if key != row.key:
         yield "its key is not that of its settings: it draws other noise than the run that it stands for"
-    elif differs and not told.get("sweep"):
+    elif differs:
         yield f"it says another {differs[0]} than its key stands for"
     if row.experiment != experiment:
         yield f"it is of the experiment {ascii(row.experiment)[:60]}"
     times = [] if trace is None else [each for each in trace.seconds if each is not None]
     if not row.timed and (row.seconds is not None or times):
         yield "it has seconds, of a run that was not timed"
+    if row.timed and row.seconds is None and row.status in RESULTS:
+        yield "it has no seconds, of a run that was timed"
 
 
 def _seeds(rows: list[Stated]) -> Iterator[str]:

@@ -1,20 +1,15 @@
-"""Goldstein stationarity: a measure of it, and two problems on which it is known.
+"""Goldstein stationarity: a measure of it, and a problem on which it is known.
 
 How close a point is to Goldstein stationary, measured: ‖∇F(w)‖_r = min of ‖g‖ over the convex hull of the gradients
 in the ball of radius r around w (Zhang, Tran and Cutkosky 2024, Definition 2.1, after Goldstein 1977).
 
-`Sphere` is F(x) = E |‖x - z‖ - 1|, z uniform on the sphere of radius 0.1 around 0 in R^d, with fresh samples: its
-stationary points are all near one sphere. Away from the unit sphere ∇F has a norm near 1 and turns little within a
-ball, so a point is stationary there only after it has travelled: standing still keeps a measure near 1, which the
-bounds of zeroth_order fall below. `Kinks` is piecewise linear, and its kinks are closer than a smoothing radius of 0.1:
-there the smoothed gradient turns within one epoch, so that an oracle that does not follow it goes astray. Their losses
-are no functions of a margin, so they are no `Problem`; they have what the oracles of `algorithms.zeroth_order` and
-`goldstein_norm` ask for.
+`Kinks` is piecewise linear, and its kinks are closer than a smoothing radius of 0.1: there the smoothed gradient turns
+within one epoch, so that an oracle that does not follow it goes astray. Its loss is no function of a margin, so it is
+no `Problem`; it has what the oracles of `algorithms.zeroth_order` and `goldstein_norm` ask for.
 """
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -23,18 +18,26 @@ from dpbench.problems.risk import EmpiricalRisk
 
 SPREAD = 0.1  # the radius of z's sphere
 AHEAD = 4096  # samples drawn at a time for one replicate
-NODES = 4000  # of the quadrature: F is right to 1e-6 of its range
 
 
-class Sphere:
-    """F above in R^d, from `n` samples a replicate, each drawn when it is taken; f is 1-Lipschitz.
+class Kinks:
+    """F(x) = 0.8 | |x₁| - 0.03 | + max(-0.02 x₂, 0.4 x₂) in R^d: two gutters, 0.06 apart, that fall to a wall.
+
+    f(x, z) = F(x) + <z, x>, z uniform on the sphere of radius 0.1 around 0, from `n` samples a replicate, each drawn
+    when it is taken; f is 1-Lipschitz, as sqrt(0.8² + 0.4²) + 0.1 < 1. Nonconvex in x₁, after the instances of
+    Kornowski and Shamir (2021), whose descent is hidden beside steep walls. Both coordinates are sums of kinks, so F
+    smoothed over a ball has its gradient in closed form.
 
     generators: one per replicate, for its samples.
     """
 
     lipschitz = 1.0
-    start: tuple[float, ...] = (1.45,)  # the first coordinates of x₁; the others are 0
-    scatter = 0.0  # by how much the last of them varies between replicates, uniformly
+    start = (0.02, -0.5)  # the first coordinates of x₁; the others are 0
+    # How much the last of them varies between replicates: an epoch's way, so that the mean number of epochs on the way
+    # is no whole number.
+    scatter = 0.1
+    # Per coordinate: the slope left of all kinks, and by place how much each kink adds to it.
+    pieces = ((-0.8, {-0.03: 1.6, 0.0: -1.6, 0.03: 1.6}), (-0.02, {0.0: 0.42}))
 
     def __init__(self, n: int, d: int, generators: Sequence[np.random.Generator]) -> None:
         self.n, self.d, self.generators = n, d, generators
@@ -53,45 +56,6 @@ class Sphere:
     @staticmethod
     def values(z: np.ndarray, x: np.ndarray, r: float, U: np.ndarray) -> np.ndarray:
         """f(x + ru, z), (k, b, m): z (k, b, d), x (k, d), U (k, b, m, d) unit vectors."""
-        c = x[:, None] - z
-        squares = np.einsum("kbd,kbd->kb", c, c) + r * r
-        return np.asarray(np.abs(np.sqrt(squares[..., None] + 2 * r * (U @ c[..., None])[..., 0]) - 1))
-
-    def value(self, X: np.ndarray) -> np.ndarray:
-        """F (p,) at X (p, d), by quadrature."""
-        weights, distances, _ = self._along(np.linalg.norm(X, axis=1))
-        return np.asarray(np.abs(distances - 1) @ weights)
-
-    def gradient(self, X: np.ndarray) -> np.ndarray:
-        """∇F (p, d) at X (p, d), by quadrature; 0 at x = 0."""
-        norms = np.linalg.norm(X, axis=1)
-        weights, distances, radial = self._along(norms)
-        slopes = (np.sign(distances - 1) * radial / np.maximum(distances, np.finfo(float).tiny)) @ weights
-        return np.asarray(X * (slopes / np.maximum(norms, np.finfo(float).tiny))[:, None])
-
-    def _along(self, norms: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """At x with ‖x‖ (p,), over z's share t along x: weights (q,), ‖x - z‖ and the part of x - z along x (p, q)."""
-        shares, weights = _shares(self.d)
-        radial = norms[:, None] - SPREAD * shares
-        return weights, np.sqrt(radial**2 + SPREAD**2 * (1 - shares**2)), radial
-
-
-class Kinks(Sphere):
-    """F(x) = 0.8 | |x₁| - 0.03 | + max(-0.02 x₂, 0.4 x₂) in R^d: two gutters, 0.06 apart, that fall to a wall.
-
-    f(x, z) = F(x) + <z, x>, z as of `Sphere`: 1-Lipschitz, as sqrt(0.8² + 0.4²) + 0.1 < 1. Nonconvex in x₁, after the
-    instances of Kornowski and Shamir (2021), whose descent is hidden beside steep walls. Both coordinates are sums of
-    kinks, so F smoothed over a ball has its gradient in closed form.
-    """
-
-    start = (0.02, -0.5)
-    scatter = 0.1  # an epoch's way, so that the mean number of epochs on the way is no whole number
-    # Per coordinate: the slope left of all kinks, and by place how much each kink adds to it.
-    pieces = ((-0.8, {-0.03: 1.6, 0.0: -1.6, 0.03: 1.6}), (-0.02, {0.0: 0.42}))
-
-    @staticmethod
-    def values(z: np.ndarray, x: np.ndarray, r: float, U: np.ndarray) -> np.ndarray:
-        """f(x + ru, z), (k, b, m): arguments as of `Sphere`."""
         at = x[:, None, None] + r * U
         first, second = at[..., 0], at[..., 1]
         F = 0.8 * np.abs(np.abs(first) - 0.03) + np.maximum(-0.02 * second, 0.4 * second)
@@ -125,19 +89,8 @@ class Kinks(Sphere):
         return G
 
 
-@functools.cache
-def _shares(d: int) -> tuple[np.ndarray, np.ndarray]:
-    """Values (q,) and weights, of sum 1, of one coordinate of a uniform unit vector of R^d: density (1 - t²)^((d-3)/2).
-
-    At t = cos θ the density of θ is sin^(d-2) θ, by the midpoint rule in θ.
-    """
-    theta = (np.arange(NODES) + 0.5) * np.pi / NODES
-    weights = np.sin(theta) ** (d - 2)
-    return np.cos(theta), weights / weights.sum()
-
-
 def goldstein_norm(
-    problem: EmpiricalRisk | Sphere,
+    problem: EmpiricalRisk | Kinks,
     w: np.ndarray,
     radius: float,
     points: np.ndarray,

@@ -8,6 +8,5 @@ registry.PROBES.update(
         "probe-kinks": "dpbench.run.probes:KinksProbe",
         "probe-noise": "dpbench.run.probes:NoiseProbe",
         "probe-optimum": "dpbench.run.probes:OptimumProbe",
-        "probe-sphere": "dpbench.run.probes:SphereProbe",
     }
 )

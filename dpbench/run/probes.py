@@ -33,7 +33,7 @@ from dpbench.algorithms.base import (
 )
 from dpbench.algorithms.o2nc import O2NC, O2NCTree, Oracle, Rounds, VarianceReduced
 from dpbench.errors import UserError
-from dpbench.problems.stationarity import Kinks, Sphere
+from dpbench.problems.stationarity import Kinks
 
 
 class Probe(Algorithm):
@@ -160,82 +160,6 @@ class NoiseProbe(Probe):
         return RunResult(W, columns=columns)
 
 
-class SphereProbe(Probe):
-    """probe-sphere: what o2nc or o2nc-tree reaches on `Sphere`, a family whose start is far from stationary.
-
-    The method's own epochs run on M fresh samples from x₁ = (1.45, 0, …) in the d of the job's problem, which lends
-    nothing else; the tree's noise is that of the job's ε. `measured`: ‖∇F‖_{2δ} of an epoch's mean w_t, the mean over
-    all K epochs: the expectation over the drawn one that Theorem 4.9 bounds, with less chance. `measured_error`: as
-    that of o2nc. `notes`, JSON: the measure at x₁ as `start`, that of the `first` epoch, how many of the `epochs` have
-    `failed` (1e-6 or more), F at x₁ as `F_start` and at the last epoch's mean as `F`.
-    """
-
-    name = "probe-sphere"
-    title = "probe of the sphere family"
-    diagnostics = (*MEASURED, NOTES)
-    family: ClassVar[type[Sphere]] = Sphere
-    STATIONARY: ClassVar[float] = 1e-6
-
-    class Settings(Rounds, frozen=True):
-        method: Literal["o2nc", "o2nc-tree"] = "o2nc"
-        gap: Positive = 0.45
-        M: Annotated[int, msgspec.Meta(ge=2)] = 100_000
-
-    def iterations(self, problem: Declaration, settings: Settings) -> None:
-        # Its T is that of an epoch, which follows from ρ and not from a user.
-        return None
-
-    def complete(self, problem: Declaration, settings: Settings) -> Settings:
-        if settings.T is not None and 2 * settings.T > settings.M:
-            raise UserError(f"{self.name}: T = {settings.T} needs {2 * settings.T} samples, M is {settings.M}")
-        return settings
-
-    def work(self, n: int, d: int, settings: BaseSettings) -> float:
-        return 1e4 * getattr(settings, "M", n)
-
-    def method(self, settings: Any, replicates: int) -> O2NC:
-        """What runs, for so many replicates at once."""
-        return {"o2nc": O2NC, "o2nc-tree": O2NCTree}[settings.method]()
-
-    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
-        from dpbench.problems.stationarity import goldstein_norm
-
-        k, d = len(W), getattr(settings, "d", problem.d)
-        samples, balls = ([np.random.default_rng(coin.integers(2**63)) for coin in mechanisms.coins] for _ in range(2))
-        family, start = self.family(settings.M, d, samples), np.zeros((k, d))
-        start[:, : len(family.start)] = family.start
-        if family.scatter:
-            start[:, len(family.start) - 1] += [family.scatter * (ball.random() - 0.5) for ball in balls]
-        method = self.method(settings, k)
-        own = method.Settings(radius=settings.radius, gap=settings.gap, M=settings.M, T=settings.T)
-        norms, radius = [], 2 * settings.radius
-
-        def measured(at: Array, points: Array) -> Array:
-            each = zip(at, points, balls, strict=True)
-            return np.array([goldstein_norm(family, w, radius, seen, ball) for w, seen, ball in each])
-
-        before = measured(start, start[:, None])[:, 0]
-        for mean, points in method.epochs(family, start, mechanisms, own):
-            norms.append(measured(mean, points))
-        values, errors = np.stack(norms, axis=2)[:, 0], np.stack(norms, axis=2)[:, 1]
-        F_start, F = family.value(start), family.value(mean)
-        notes = [
-            json.dumps({
-                "start": before[i], "first": values[i, 0], "epochs": len(norms),
-                "failed": int((values[i] >= self.STATIONARY).sum()), "F_start": F_start[i], "F": F[i],
-                **self.seen(method, i),
-            })
-            for i in range(k)
-        ]  # fmt: skip
-        T, _ = method.lengths(family, mechanisms, own)
-        columns = {"measured": values.mean(axis=1), "measured_error": errors.mean(axis=1), "notes": notes}
-        return RunResult(W, columns, T=[T] * k)
-
-    def seen(self, method: Any, replicate: int) -> dict[str, Any]:
-        """What else the notes have of a replicate."""
-        return {}
-
-
 Mistake: TypeAlias = Literal[
     "", "no DIFF", "DIFF negated", "GRAD doubled", "radius tripled", "a third of the radius", "ascent"
 ]
@@ -289,30 +213,77 @@ class WatchedTree(Watched, O2NCTree):
     """`Watched` with the tree's noise."""
 
 
-class KinksProbe(SphereProbe):
-    """probe-kinks: the same on `Kinks` in R^d, where the smoothed gradient turns within an epoch.
+class KinksProbe(Probe):
+    """probe-kinks: what o2nc or o2nc-tree reaches on `Kinks` in R^d, where the smoothed gradient turns within an epoch.
 
-    wrong: one of `MISTAKES`, for runs that are wrong on purpose. `notes` have besides, as means over all rounds:
-    ‖g - ∇F̂(w_t)‖² as `error` (Lemma 4.8), ‖g̃ - g‖² as `noise` (Corollary 4.5), and g - ∇F̂(w_t) in the coordinates
-    that turn as `off` (0 in the mean, as GRAD and DIFF are unbiased).
+    The method's own epochs run on M fresh samples; the job's problem lends nothing, the tree's noise is that of the
+    job's ε. `measured`: ‖∇F‖_{2δ} of an epoch's mean w_t, the mean over all K epochs: the expectation over the drawn
+    one that Theorem 4.9 bounds, with less chance. `measured_error`: as that of o2nc. `notes`, JSON: the measure at x₁
+    as `start`, that of the `first` epoch, how many of the `epochs` have `failed` (1e-6 or more), F at x₁ as `F_start`
+    and at the last epoch's mean as `F`; and as means over all rounds ‖g - ∇F̂(w_t)‖² as `error` (Lemma 4.8), ‖g̃ - g‖²
+    as `noise` (Corollary 4.5), and g - ∇F̂(w_t) in the coordinates that turn as `off` (0 in the mean, as GRAD and DIFF
+    are unbiased).
+
+    wrong: one of `MISTAKES`, for runs that are wrong on purpose.
     """
 
     name = "probe-kinks"
     title = "probe of the kinks family"
-    family = Kinks
+    diagnostics = (*MEASURED, NOTES)
+    STATIONARY: ClassVar[float] = 1e-6
 
-    class Settings(SphereProbe.Settings, frozen=True):
+    class Settings(Rounds, frozen=True):
+        method: Literal["o2nc", "o2nc-tree"] = "o2nc"
         gap: Positive = 0.02
+        M: Annotated[int, msgspec.Meta(ge=2)] = 100_000
         d: Annotated[int, msgspec.Meta(ge=2)] = 2
         wrong: Mistake = ""
 
-    def method(self, settings: Any, replicates: int) -> O2NC:
-        kind = Watched if settings.method == "o2nc" else WatchedTree
-        return kind(settings.wrong, replicates)
+    def iterations(self, problem: Declaration, settings: Settings) -> None:
+        # Its T is that of an epoch, which follows from ρ and not from a user.
+        return None
 
-    def seen(self, method: Any, replicate: int) -> dict[str, Any]:
-        error, noise, off = (each[replicate] / method.rounds for each in (method.error, method.noise, method.off))
-        return {"error": error, "noise": noise, "off": off.tolist()}
+    def complete(self, problem: Declaration, settings: Settings) -> Settings:
+        if settings.T is not None and 2 * settings.T > settings.M:
+            raise UserError(f"{self.name}: T = {settings.T} needs {2 * settings.T} samples, M is {settings.M}")
+        return settings
+
+    def work(self, n: int, d: int, settings: BaseSettings) -> float:
+        return 1e4 * getattr(settings, "M", n)
+
+    def run(self, problem: Problem, W: Array, mechanisms: Mechanisms, settings: Settings, trace: Trace) -> RunResult:
+        from dpbench.problems.stationarity import goldstein_norm
+
+        k, d = len(W), settings.d
+        samples, balls = ([np.random.default_rng(coin.integers(2**63)) for coin in mechanisms.coins] for _ in range(2))
+        family, start = Kinks(settings.M, d, samples), np.zeros((k, d))
+        start[:, : len(family.start)] = family.start
+        start[:, len(family.start) - 1] += [family.scatter * (ball.random() - 0.5) for ball in balls]
+        method = (Watched if settings.method == "o2nc" else WatchedTree)(settings.wrong, k)
+        own = method.Settings(radius=settings.radius, gap=settings.gap, M=settings.M, T=settings.T)
+        norms, radius = [], 2 * settings.radius
+
+        def measured(at: Array, points: Array) -> Array:
+            each = zip(at, points, balls, strict=True)
+            return np.array([goldstein_norm(family, w, radius, seen, ball) for w, seen, ball in each])
+
+        before = measured(start, start[:, None])[:, 0]
+        for mean, points in method.epochs(family, start, mechanisms, own):
+            norms.append(measured(mean, points))
+        values, errors = np.stack(norms, axis=2)[:, 0], np.stack(norms, axis=2)[:, 1]
+        F_start, F = family.value(start), family.value(mean)
+        error, noise, off = (each / method.rounds for each in (method.error, method.noise, method.off))
+        notes = [
+            json.dumps({
+                "start": before[i], "first": values[i, 0], "epochs": len(norms),
+                "failed": int((values[i] >= self.STATIONARY).sum()), "F_start": F_start[i], "F": F[i],
+                "error": error[i], "noise": noise[i], "off": off[i].tolist(),
+            })
+            for i in range(k)
+        ]  # fmt: skip
+        T, _ = method.lengths(family, mechanisms, own)
+        columns = {"measured": values.mean(axis=1), "measured_error": errors.mean(axis=1), "notes": notes}
+        return RunResult(W, columns, T=[T] * k)
 
 
 class OptimumProbe(Probe):

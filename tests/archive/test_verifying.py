@@ -344,6 +344,30 @@ def with_identity(row):
     return {**row, "identity": told, "key": key, "excess": row["excess"] / 10, "objective": row["objective"] / 2}
 
 
+def renumbered(text):
+    """The two best seeds of each setting as its first two, under keys of their new seeds."""
+    rows = [json.loads(line) for line in text.splitlines()]
+    found = []
+    for like in {json.dumps(row["identity"]): row["identity"] for row in rows}.values():
+        own = sorted((row for row in rows if row["identity"] == like), key=lambda row: row["objective"])
+        for seed, row in enumerate(own[:2]):
+            found.append({**row, "seed": seed, "key": Keys(like)(seed, row.get("timed", 0))})
+    return b"".join(json.dumps(row).encode() + b"\n" for row in found)
+
+
+def without_noise(row):
+    """The row of a run without noise, under a key that says so, which calls itself private."""
+    told = {**row["identity"], "planted": 0.0}
+    return {**row, "identity": told, "key": Keys(told)(row["seed"], row.get("timed", 0))}
+
+
+def cut_short(text):
+    """Of every trace its last point."""
+    traces = [json.loads(line) for line in text.splitlines()]
+    cut = [{name: value if name == "key" else value[-1:] for name, value in one.items()} for one in traces]
+    return b"".join(json.dumps(row).encode() + b"\n" for row in cut)
+
+
 FORGERIES = {  # the page `design/papers.md` names them: what somebody might alter in an archive, digests made to fit
     "invented columns": {"rows__jsonl": each_row(lambda row: {**row, "ending": "converged", "hessian_evaluations": 1})},
     "exchanged seeds": {"rows__jsonl": exchanged},
@@ -358,6 +382,13 @@ FORGERIES = {  # the page `design/papers.md` names them: what somebody might alt
     "traces without rows": {"traces__jsonl": lambda text: text + json.dumps(
         json.loads(text.splitlines()[0]) | {"key": "f" * 32}).encode() + b"\n"},
     "no traces": {"traces__jsonl": lambda text: b""},
+    "the best seeds renumbered": {"rows__jsonl": renumbered, "traces__jsonl": lambda text: b""},
+    "runs without noise": {"rows__jsonl": each_row(without_noise), "traces__jsonl": lambda text: b""},
+    "traces cut short": {"traces__jsonl": cut_short},
+    "a smaller grid": {f"code/{NAME}/grid__toml": lambda text: text.replace(b"seeds = 3", b"seeds = 2"),
+                       "rows__jsonl": each_row(lambda row: None if row["seed"] == 2 else row),
+                       "traces__jsonl": lambda text: b""},
+    "times left out": {"rows__jsonl": each_row(lambda row: {k: v for k, v in row.items() if k != "seconds"})},
     "a column left out": {"rows__jsonl": each_row(lambda row: row.pop("epsilon_accounted") and row)},
 }  # fmt: skip
 
@@ -374,6 +405,7 @@ def test_no_forgery_holds(site, archived, tmp_path, name, accept):
         assert found.outcome != "holds", found.checked
     sure = {"exchanged seeds", "invented traces", "invented columns", "false accounting", "invented supports"}
     sure |= {"left-out seeds", "traces without rows"}  # the traces of the rows that were left out stay
+    sure |= {"runs without noise", "traces cut short", "times left out"}
     assert (found.outcome == "wrong") == (name in sure), found
 
 
@@ -441,6 +473,17 @@ def test_what_does_not_fit_its_key_is_found_without_a_run(archived, tmp_path, to
     doctored = altered(archived.path, tmp_path / "doctored.zip", rows__jsonl=each_row(change))
     found = dpbench.verify(doctored, sample=0)
     assert any(told in line for line in found.problems), found.problems
+
+
+def test_the_row_of_a_sweep_may_say_other_settings_than_its_key_but_no_other_problem(archived):
+    told, row = content.read_paper(archived.path).rows[0]
+    told = {**told, "sweep": ["T"], "settings": {**told["settings"], "T": [4, 5]}}
+    row.key = Keys(told)(row.seed, row.timed or 0)
+    assert not [*verifying._of_its_key(verifying.Stated(told, row), NAME)]
+    row.epsilon = 0.1
+    assert [*verifying._of_its_key(verifying.Stated(told, row), NAME)] == [
+        "it says another epsilon than its key stands for"
+    ]
 
 
 def test_a_run_has_one_row(archived, tmp_path):

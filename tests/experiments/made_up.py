@@ -58,7 +58,7 @@ def row_and_traces(job, experiment: str) -> tuple[dict, list[dict]]:
     if job.algorithm == "probe-optimum":
         notes = {"n": 1000, "d": 100, "weights": {"l1": number("l1")}, "M": [0.5, 0.1, 0.9], "start": 2.0}
         row |= {"notes": json.dumps(notes), "values": [number(i) for i in range(12)]}
-    if job.algorithm in ("probe-sphere", "probe-kinks"):
+    if job.algorithm == "probe-kinks":
         notes = {name: number(name) for name in ("start", "first", "F_start", "F", "error", "noise")}
         more = {"epochs": 24, "failed": round(number("failed", 0, 24)), "off": [number("off"), number("aside")]}
         row["notes"] = json.dumps(notes | more)

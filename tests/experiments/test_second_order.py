@@ -225,21 +225,6 @@ def test_one_run_stands_for_every_epsilon_of_februarys_floor(context):
     assert cell_of(context, 0.01)["dp_gd_T"] == cell_of(context, 0.1)["dp_gd_T"]
 
 
-@pytest.mark.thorough
-def test_the_shape_is_the_quotient_of_the_best_T(tmp_path):
-    """DP-GD best at 100 at the floor of ρ, at 30 at ε = 1, at 300 elsewhere: shapes 3.33 and 10."""
-
-    def excess(name, T, epsilon):
-        at = {0.1: 100, 0.01: 100, 1.0: 30}.get(epsilon, 300)
-        return 1 + np.log(T / at) ** 2 if name == "dp-gd" else 1 + abs(np.log(T / 7))
-
-    data = artefact(fabricate(tmp_path, excess), "shapes").data.set_index(["problem", "epsilon"]).loc["synthetic"]
-    assert data["ours"].round(2).to_dict() == {0.01: 3.33, 0.1: 3.33, 10.0: 10.0}
-    assert data.loc[0.1, "tolerance"] == pytest.approx(1.2 * 0.21 / 0.18)
-    assert data.loc[0.1, "quotient"] == pytest.approx(data.loc[0.1, "ours"] / (2.90 / 5.19))
-    assert not data["inside"].any()  # the paper has .56 and 2.24
-
-
 def test_a_best_T_at_the_end_of_its_grid_is_marked(context):
     frame = artefact(context, "best_T").frame
     by_algorithm = frame[frame["data set"] == "synthetic"].set_index("algorithm")

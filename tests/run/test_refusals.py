@@ -40,7 +40,7 @@ REFUSED = [  # call, error, what the line names, what it says of it
     *((lambda value=value: make_job(**JOB, planted=value), UserError, "planted", "a number from 0 on")
       for value in (-1, float("nan"), float("inf"))),
     (lambda: run("probe-noise", small_problem(loss="ramp"), T=8, t=9), UserError, "t = 9", "at most T = 8"),
-    (lambda: run("probe-sphere", small_problem(loss="ramp"), M=500, T=400), UserError, "T = 400", "needs 800 samples"),
+    (lambda: run("probe-kinks", small_problem(loss="ramp"), M=500, T=400), UserError, "T = 400", "needs 800 samples"),
     (swept(clip=1.0), ValueError, "clip", "must be a list"),
     (swept(), ValueError, "clip", "must be a list"),
     (swept(clip={"linspace": [0, 1, 2]}), ValueError, "clip", "must be a value, a list"),

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dpbench.algorithms.momentum import AS_PUBLISHED
 from dpbench.experiments.accelerated import formulas
 from dpbench.privacy.accounting.pure import amplified, base_epsilon
 from dpbench.study import laws, printed, tuning
@@ -26,8 +25,8 @@ from dpbench.study.output import Table
 from dpbench.study.panels import Panels
 from dpbench.study.paper import End, Ends, Paper, Stroke, WithWords, by_factor, by_switches, drawn_lines
 from dpbench.study.printed import FIXED, Number
-from dpbench.study.statistics import listed, means, mostly_lowest, span
-from dpbench.study.style import BLACK, BLUE, GREEN, GREY, ORANGE, RED, SKY, look
+from dpbench.study.statistics import means, mostly_lowest, span
+from dpbench.study.style import BLACK, BLUE, GREEN, ORANGE, RED, SKY, look
 from dpbench.study.value_verdict import NOISE, Cell, Place
 
 GD, HB, NAG, MASG, NAG_OPT, MASG_OPT = ALGORITHMS = (
@@ -47,16 +46,16 @@ CELL = ["algorithm", "m", "c"]
 
 def rows_of(context: Context, artefact: str) -> pd.DataFrame:
     """The artefact's runs; T is what was run (T' for the -opt methods), T_asked what was asked for."""
-    return PAPER.rows(context, artefact, T="T_asked", m="m", c="c", noise_scale="noise_scale")
+    return PAPER.rows(context, artefact, T="T_asked", m="m", c="c")
 
 
 def final_errors(runs: pd.DataFrame, *, pooled: bool = False) -> pd.DataFrame:
-    """Mean final F(x_T) - F* over seeds, its standard error and the ε spent, per algorithm, m, c, T and noise.
+    """Mean final F(x_T) - F* over seeds, its standard error and the ε spent, per algorithm, m, c and T.
 
     pooled: per T that was run, since an -opt method that chooses one T' for several T is one method.
     """
     one, other = ("T", "T_asked") if pooled else ("T_asked", "T")
-    by = [*CELL, one, "noise_scale"]
+    by = [*CELL, one]
     table = means(runs, by, least=(other, "min"), epsilon_planned=("epsilon_planned", "max"))
     table = table.rename(columns={"least": other})
     return table[[*by, other, "mean", "seeds", "epsilon_planned", "se"]]
@@ -65,7 +64,7 @@ def final_errors(runs: pd.DataFrame, *, pooled: bool = False) -> pd.DataFrame:
 def mean_traces(context: Context, artefact: str) -> pd.DataFrame:
     """Mean F(x_t) - F* over seeds and its standard error at every recorded t."""
     traces = context.traces(rows_of(context, artefact))
-    return means(traces, [*CELL, "T_asked", "noise_scale", "T", "iteration"]).drop(columns="sd")
+    return means(traces, [*CELL, "T_asked", "T", "iteration"]).drop(columns="sd")
 
 
 # Figures: two formulas, and curves of runs
@@ -149,37 +148,8 @@ def error_curves(context: Context, name: str) -> WithWords:
         axis.set_ylabel(f"c = {c:g}\nF($x_t$) − F*")
     # All start at one w, so one number says it for every curve.
     start = f"Every curve starts at {select(table, iteration=0)['mean'].mean():.2f}. " if len(table) else ""
-    figure = page.figure(table.drop(columns=["noise_scale"]), legend=4)
+    figure = page.figure(table, legend=4)
     return figure, {"seeds": span(table["seeds"]), "start": start}
-
-
-@PAPER.artefact("noise_scale")
-def noise_scale(context: Context) -> WithWords:
-    """Both noise scales in one panel: why our noise floors are above the published ones."""
-    table, final = mean_traces(context, "noise_scale"), final_errors(rows_of(context, "noise_scale"))
-    ends = final.pivot_table(index="algorithm", columns="noise_scale", values="mean")
-    both = [name for name in ALGORITHMS if name in ends.dropna().index] if ends.shape[1] == 2 else []
-    strokes = [
-        Stroke({"algorithm": name, "noise_scale": scale}, look(name).label if line == "-" else "", look(name).colour,
-               1.6, line)
-        for name in both for scale, line in (("laplace", "-"), (AS_PUBLISHED, "--"))
-    ]  # fmt: skip
-    page = drawn_lines(context, "noise_scale", select(table, algorithm=both), "iteration", [{}], strokes,
-                       lambda key, lost: "", columns=1, size=(6.0, 3.9))  # fmt: skip
-    page.gaps = [context.gap("noise_scale", name) for name in ALGORITHMS if name not in both]
-    for axis in page.axes.flat if both else ():
-        axis.plot([], [], "-", color=GREY, label="scale b")
-        axis.plot([], [], "--", color=GREY, label="scale b/√2, not ε-DP")
-        axis.set(yscale="log", xlabel="t", ylabel="F($x_t$) − F*")
-    ratios = {look(name).label: ends[AS_PUBLISHED][name] / ends["laplace"][name] for name in both}
-    spent = select(final, noise_scale=AS_PUBLISHED)["epsilon_planned"]
-    return page.figure(table, legend=4), {
-        "found": bool(ratios), "seeds": span(table["seeds"]),
-        "T": "–" if final.empty else f"{final['T_asked'].iloc[0]:.0f}",
-        "real": f"spends ε = {spent.max():.3f} instead of 1" if len(spent) else "spends more than its ε",
-        "ratios": listed(ratios, digits=".2f", between="; ") or "no rows",
-        "between": " to ".join(f"{end:.2f}" for end in (min(ratios.values()), max(ratios.values()))) if ratios else "",
-    }  # fmt: skip
 
 
 # Tables
@@ -189,14 +159,14 @@ def noise_scale(context: Context) -> WithWords:
 def best_errors(context: Context) -> WithWords:
     """The lowest mean final error over T per (algorithm, m, c)."""
     runs = rows_of(context, "best_errors")
-    chosen = final_errors(tuning.chosen(runs, CELL, ["T", "noise_scale"]), pooled=True)
+    chosen = final_errors(tuning.chosen(runs, CELL, ["T"]), pooled=True)
     best = runs[CELL].drop_duplicates().merge(chosen, on=CELL)
     across = {f"{_batch(m)}, c = {c:g}": {"m": m, "c": c}
               for m in sorted(set(runs["m"]), reverse=True) for c in sorted(set(runs["c"]))}  # fmt: skip
     made = Table.crossed(
         best, [{"algorithm": name} for name in ALGORITHMS], {"algorithm": _label}, across,
         lambda one: f"{End(one['mean'], one['se'], 0, one)} (T = {one['T']:.0f})",
-        data=best.drop(columns="noise_scale"),
+        data=best,
         missing=lambda key: context.gap("best_errors", "{algorithm} at m = {m:,.0f}, c = {c:g}".format_map(key)),
     )  # fmt: skip
     made.gaps = made.gaps if across else [context.gap("best_errors", "every row")]

@@ -1,12 +1,11 @@
 """nonconvex: Gao and Wright, "Differentially private optimization for smooth nonconvex ERM", 2023."""
 
-from dpbench.experiments.nonconvex import cells, claims, figures, tables
+from dpbench.experiments.nonconvex import cells, claims, tables
 from dpbench.experiments.nonconvex.rows import PAPER
 from dpbench.study.claim_verdict import PROVEN
 
 EXPERIMENT = PAPER.experiment(
     tables,
-    figures,
     claims,
     order=tuple(f"table{number}" for number in (1, 2, 3, 4, 5, 7, 9, 11, 6, 8, 10, 12)),
     cells=cells.cells,

@@ -115,10 +115,8 @@ def most_iterations(context: Context, artefact: str) -> str:
     >>> most_iterations(Quick(), "table1")
     '2,000'
     """
-    caps = sorted(
-        {int(block.settings.get("cap", CAP)) for block in context.blocks(artefact) if "rows" not in block.settings}
-    )
-    return " or ".join(f"{cap:,}" for cap in caps)
+    blocks = context.blocks(artefact)
+    return f"{max(int(block.settings.get('cap', CAP)) for block in blocks if 'rows' not in block.settings):,}"
 
 
 def finished(context: Context, artefact: str, **equal: Any) -> pd.DataFrame:

@@ -16,6 +16,6 @@ from dpbench.experiments.second_order.rows import PAPER
 
 EXPERIMENT = PAPER.experiment(
     curves, figures, run_times, tables, rules, variants, claims, errata,
-    order=(*(f"fig{i}" for i in range(1, 9)), "c5", "c7", *(f"table{i}" for i in range(1, 5)), "shapes"),
+    order=(*(f"fig{i}" for i in range(1, 9)), "c5", "c7", *(f"table{i}" for i in range(1, 5))),
     cells=published.cells,
 )  # fmt: skip

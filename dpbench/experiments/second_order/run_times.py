@@ -6,7 +6,6 @@ belongs to a machine and an implementation. Within a data set that cost cancels 
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,15 +19,14 @@ from dpbench.problems import catalogue
 from dpbench.run import outcomes
 from dpbench.run.row import setting
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.output import Record, Table, Words
+from dpbench.study.output import Table
 from dpbench.study.paper import WithWords
 from dpbench.study.statistics import excess
 from dpbench.study.style import problem_title
 
 FEBRUARY = "released-february"
-CAP, LONGER_CAP = 8_000, 10_000  # on DP-GD's T as published, which is inferred: see `shapes`
+CAP, LONGER_CAP = 8_000, 10_000  # on DP-GD's T as published, which is inferred: see docs/papers/second_order.md
 THEIR_COST = 1.6  # of an iteration of DP-Newton in DP-GD's: from the clock of the paper's Fig. 1
-FLAT = 1.2  # within 2 % of the least excess T varies by this factor each way
 FIGURE = {"table1": "fig2", "table4": "fig6"}  # whose rows a table has
 
 
@@ -218,69 +216,3 @@ def run_time_ratios(context: Context, name: str) -> WithWords:
         "cap": CAP, "longer_cap": LONGER_CAP, "processors": processors(context, name), "found": bool(len(ratio)),
         **({"least": ratio.min(), "most": ratio.max()} if len(ratio) else {}),
     }  # fmt: skip
-
-
-class Quotient(NamedTuple):
-    """A row of `quotients`."""
-
-    problem: str
-    epsilon: float
-    published: float
-    ours: float
-    quotient: float
-    tolerance: float
-    inside: bool
-    others: int  # other data sets whose published value at this ε is within the tolerance too
-
-
-def quotients(context: Context) -> list[Quotient]:
-    """The 12 quotients of Table 1: ours, published, the tolerance, and whether ours is within it; NaN without rows."""
-    published, table = context.experiment.published()["table1"], cells(context, "table1")
-    lines = []
-    ratios = {problem: dict(zip(published["epsilon"], published["ratio"][problem], strict=True))
-              for problem in context.problems("fig2")}  # fmt: skip
-    for problem, epsilon in itertools.product(ratios, (e for e in published["epsilon"] if e != 1)):
-        shape = select(table, problem=problem, epsilon=epsilon, rule=PUBLISHED.name)["shape"]
-        ours = float(shape.iloc[0]) if len(shape) else np.nan
-        low, high = published["seconds"][problem]
-        # DP-Newton's seconds are constant in ε but for their published range, and DP-GD's best T is flat.
-        tolerance = FLAT * high / low
-        over = {name: ours / (of[epsilon] / of[1.0]) for name, of in ratios.items()}
-        inside = {name for name, one in over.items() if 1 / tolerance <= one <= tolerance}
-        lines.append(Quotient(problem, epsilon, ratios[problem][epsilon] / ratios[problem][1.0], ours, over[problem],
-                              tolerance, problem in inside, len(inside - {problem})))  # fmt: skip
-    return lines
-
-
-def _two(name: str) -> Callable[[Record], str]:
-    """The words of a cell that may be NaN."""
-    return lambda one: "–" if np.isnan(one[name]) else f"{one[name]:.2f}"
-
-
-@PAPER.artefact("shapes")
-def shapes(context: Context) -> WithWords:
-    """The twelve quotients that a machine's costs cancel in, each against its tolerance."""
-    table = quotients(context)
-    known = [one for one in table if not np.isnan(one.quotient)]
-    gaps = [context.gap("shapes", f"{one.problem} at ε = {one.epsilon:g} or 1") for one in table if one not in known]
-    others = len(context.problems("fig2")) - 1
-    columns: dict[str, Words] = {
-        "data set": lambda one: problem_title(one["problem"]),
-        "ε": "{epsilon:g}",
-        "published": "{published:.2f}",
-        "ours": _two("ours"),
-        "ours / published": _two("quotient"),
-        "tolerance": "{tolerance:.2f}",
-        "inside": lambda one: "–" if np.isnan(one["quotient"]) else "yes" if one["inside"] else "no",
-        "others' values inside": lambda one: f"{one['others']} of {others}",
-    }
-    return Table.of([one._asdict() for one in table], columns, gaps), {
-        "known": len(known),
-        "inside": sum(one.inside for one in known),
-        "telling": sum(one.inside and not one.others for one in known),
-        "others": sum(one.others for one in known),
-        "swaps": len(known) * others,
-        "flat": FLAT,
-        "cap": CAP,
-        "found": bool(known),
-    }

@@ -15,7 +15,6 @@ from dpbench.experiments.zeroth_order.rows import (
     PAPER,
     failed_shares,
     failures,
-    noted,
     over_seeds,
     studied,
 )
@@ -130,35 +129,6 @@ def fractions(context: Context) -> WithWords:
         "bound": lambda one: "–" if math.isnan(one["bound"]) else f"{one['bound']:.3g}",
     }
     return Table.of(data, columns, [] if data else [context.gap("fractions", "fractions")]), {}
-
-
-@PAPER.artefact("sphere")
-def sphere(context: Context) -> WithWords:
-    """By ρ and M: the theorem's bound, the measure at the start, its mean over all epochs, F before and after."""
-    rows = noted(context, "sphere")
-    data = [
-        {
-            "rho": rho, "M": M, "T": group["T"].iloc[0], "bound": float(whole_bound(group).iloc[0]),
-            "start": group["start"].mean(), "measured": group["measured"].mean(), "se": group["measured"].sem(),
-            "failed": group["failed"].sum(), "epochs": group["epochs"].sum(), "F_start": group["F_start"].mean(),
-            "F": group["F"].mean(), "F_se": group["F"].sem(), "seeds": len(group),
-        }
-        for (rho, M), group in ([] if rows.empty else rows.groupby(["rho", "set.M"]))
-    ]  # fmt: skip
-    columns: dict[str, Words] = {
-        "ρ": _rho,
-        "M": "{M:,.0f}",
-        "T": "{T:,.0f}",
-        "bound": "{bound:.3g}",
-        "start": "{start:.3f}",
-        "mean measure": _mean("measured", "se", ".4f"),
-        "can fail": lambda one: "yes" if one["bound"] < one["start"] else "no",
-        "epochs above 1e-6": "{failed} of {epochs}",
-        "F at x₁": "{F_start:.4f}",
-        "F": _mean("F", "F_se", ".5f"),
-        "seeds": "{seeds}",
-    }
-    return Table.of(data, columns, [] if data else [context.gap("sphere", "sphere")]), {}
 
 
 @PAPER.artefact("privacy_for_free")

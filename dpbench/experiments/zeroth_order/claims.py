@@ -12,19 +12,17 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.zeroth_order.formulas import dimension_of, rho_of, whole_bound
+from dpbench.experiments.zeroth_order.formulas import dimension_of, rho_of
 from dpbench.experiments.zeroth_order.rows import (
     PAPER,
     exponent,
     failures,
-    mean_of,
     needed,
-    noted,
     over_seeds,
 )
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.study import laws
-from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough, all_of
+from dpbench.study.claim_verdict import NotEnough, all_of
 from dpbench.study.context import Context, select
 from dpbench.study.declare import Case
 from dpbench.study.laws import drawn_interval, mean_interval, resampled
@@ -162,29 +160,6 @@ def guarantee_checked(context: Context) -> WithWords:
     }  # fmt: skip
 
 
-# The bound of Theorem 4.9
-
-
-@PAPER.claim("bound_sphere")
-def below_the_bound_on_the_sphere(context: Context) -> Iterator[WithWords]:
-    """By ρ and M: the mean over all epochs against the bound, which a run that stays is above where it can fail."""
-    panel = noted(context, "sphere")
-    if panel.empty:
-        raise NotEnough("no rows", "sphere")
-    for (_, M), rows in panel.groupby(["rho", "set.M"]):
-        rho = rows["rho"].iloc[0]
-        start, bound = rows["start"].mean(), whole_bound(rows).iloc[0]
-        testable = bound < start
-        over_runs = mean_interval(rows["measured"])
-        yield over_runs.beyond(bound, below=True) if testable else NOT_TESTABLE, {
-            "case": f"{'no noise' if math.isinf(rho) else f'tree, ρ = {rho:g}'}, M = {M:,.0f}",
-            "measured": mean_of(rows["measured"]), "interval": over_runs, "runs": len(rows),
-            "first": rows["first"].mean(), "bound": bound,
-            "start": start, "F_start": rows["F_start"].mean(), "F": rows["F"].mean(),
-            "could": PAPER.phrases["stays" if testable else "never"],
-        }  # fmt: skip
-
-
 # Tree against naive noise, first order, and privacy for free
 
 
@@ -244,9 +219,6 @@ def free_privacy(context: Context) -> WithWords:
     floor, tree = failures(without), {rho: one for rho, one in shares.items() if one is not None}
     if floor is None or len(tree) < 3:
         raise NotEnough("too few values of ρ, or no run without noise")
-    # √d of phase-5, the one problem of this artefact.
-    threshold = math.sqrt(5) * float(without["measured"].mean())
-    costly = [rho for rho, share in tree.items() if share.lower > floor.upper]
     # √d of phase-5, the one problem of this artefact.
     threshold = math.sqrt(5) * float(without["measured"].mean())
     costly = [rho for rho, share in tree.items() if share.lower > floor.upper]
