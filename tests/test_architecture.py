@@ -4,15 +4,13 @@ import ast
 import functools
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 import dpbench
 from dpbench import cli, experiments
+from tests.sources import MODULES, PACKAGE, ROOT, text, tree, walked
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "dpbench"
 # From the top floor down; rooms of one floor do not import each other.
 FLOORS = (
     {"__main__"},
@@ -33,35 +31,18 @@ FLOORS = (
 FRONT = "dpbench"  # the package's own file: it names what is public and loads it on first use
 
 
-def modules() -> dict[str, Path]:
-    """Dotted name → file of every module."""
-    found = {}
-    for path in sorted(PACKAGE.rglob("*.py")):
-        parts = path.relative_to(ROOT).with_suffix("").parts
-        found[".".join(parts[:-1] if parts[-1] == "__init__" else parts)] = path
-    return found
-
-
-MODULES = modules()
-
-
-@functools.cache
-def tree(name: str) -> ast.Module:
-    return ast.parse(MODULES[name].read_text(encoding="utf-8"))
-
-
-def nodes(top: ast.AST, *, types: bool = True) -> Iterator[ast.AST]:
-    """Every node below; types: those under `if TYPE_CHECKING`, too."""
+def used(top: ast.AST) -> Iterator[ast.AST]:
+    """Every node below but for those under `if TYPE_CHECKING`."""
     for node in ast.iter_child_nodes(top):
-        if types or not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
+        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
             yield node
-            yield from nodes(node, types=types)
+            yield from used(node)
 
 
 def imports(name: str, *, types: bool = True) -> set[str]:
     """The modules of the house that `name` imports anywhere, also in functions; types: and for types alone."""
     found = set()
-    for node in nodes(tree(name), types=types):
+    for node in walked(name) if types else used(tree(name)):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
@@ -69,7 +50,7 @@ def imports(name: str, *, types: bool = True) -> set[str]:
             within = {f"{node.module}.{alias.name}" for alias in node.names} & MODULES.keys()
             others = [alias.name for alias in node.names if f"{node.module}.{alias.name}" not in MODULES]
             found |= within | ({node.module} if others else set())
-    if "iter_modules(__path__)" in MODULES[name].read_text(encoding="utf-8"):  # it loads all that lie beside it
+    if "iter_modules(__path__)" in text(name):  # it loads all that lie beside it
         found |= {other for other in MODULES if other.rpartition(".")[0] == name}
     return {one for one in found if one in MODULES and one != name}
 
@@ -78,7 +59,7 @@ def told(name: str) -> set[str]:
     """The modules of the house that `name` has in strings, to load by name:
     "dpbench.algorithms.gradient_descent:Method" too.
     """
-    strings = {node.value for node in ast.walk(tree(name)) if isinstance(node, ast.Constant)} - {None}
+    strings = {node.value for node in walked(name) if isinstance(node, ast.Constant)} - {None}
     return {str(each).partition(":")[0].rstrip(".") for each in strings} & (MODULES.keys() - {FRONT, name})
 
 
@@ -145,7 +126,7 @@ def test_no_private_name_of_another_module_is_imported():
     wrong = [
         f"{name}: {alias.name}"
         for name in MODULES
-        for node in ast.walk(tree(name))
+        for node in walked(name)
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if re.match(r"_(?!_)", alias.name)
@@ -167,7 +148,7 @@ def test_no_variable_is_looked_up_by_its_spelling():
     calls = {
         (name, node.func.id)
         for name in MODULES
-        for node in ast.walk(tree(name))
+        for node in walked(name)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
     assert {(name, f) for name, f in calls if f in {"locals", "globals", "eval", "exec"}} == set()
@@ -206,7 +187,7 @@ def test_a_verb_is_a_function_of_the_package():
     for verb, module in cli.VERBS.items():
         called = {
             n.attr
-            for n in nodes(tree(f"dpbench.cli.{module}"))
+            for n in walked(f"dpbench.cli.{module}")
             if isinstance(n, ast.Attribute) and ast.unparse(n.value) == FRONT
         }
         assert called, f"{verb} calls nothing of the package"
@@ -217,7 +198,7 @@ def test_the_site_knows_no_paper():
     papers = re.compile(rf"\b({'|'.join(experiments.BUILTIN)})\b")
     for name in MODULES:
         if room(name) == "reporting":
-            names = {n.value for n in nodes(tree(name)) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
+            names = {n.value for n in walked(name) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
             assert not {one for one in names if papers.search(one)}, name
 
 
@@ -235,17 +216,17 @@ CORE = {"algorithms", "serving", "problems", "privacy", "run", "auditing", "subm
 def test_the_page_is_the_tree_of_the_core_and_says_where_things_are_made():
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     heads = re.split(r"^(\w+)/$", page.partition("## The tree")[2].split("```")[1], flags=re.MULTILINE)[1:]
-    shown = {f"{top}/{file}" for top, text in zip(heads[::2], heads[1::2], strict=True)
-             for file in re.findall(r"(?<![\w/])[\w/]+\.py\b", text)}  # fmt: skip
+    shown = {f"{top}/{file}" for top, part in zip(heads[::2], heads[1::2], strict=True)
+             for file in re.findall(r"(?<![\w/])[\w/]+\.py\b", part)}  # fmt: skip
     files = {path.relative_to(PACKAGE).as_posix() for path in MODULES.values() if path.name != "__init__.py"}
     assert shown == {file for file in files if file.partition("/")[0] in CORE}
     answers = re.findall(r"^\| [^|]+ \| `([\w/]+)\.py` \| (.*) \|$", page, flags=re.MULTILINE)
     assert len(answers) >= 10
     for module, cell in answers:
         name = re.search(r"`(?:(\w+)\.)?(\w+)`", cell)
-        text = MODULES["dpbench." + module.replace("/", ".")].read_text(encoding="utf-8")
-        assert re.search(rf"^\s*def {name[2]}\b", text, re.MULTILINE), cell
-        assert not name[1] or f"class {name[1]}" in text, cell
+        source = text("dpbench." + module.replace("/", "."))
+        assert re.search(rf"^\s*def {name[2]}\b", source, re.MULTILINE), cell
+        assert not name[1] or f"class {name[1]}" in source, cell
 
 
 def test_products_stand_beside_the_papers():

@@ -5,11 +5,11 @@ What is said on a page is a string in the code that makes it, so the strings are
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent
+from tests.sources import MODULES, ROOT, text, tree, walked
+
 EVERYWHERE = {  # in docstrings, too
     r"\bsharper\b": "better or tighter",
     r"\bdearest\b": "most expensive",
@@ -44,13 +44,12 @@ def said():
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *_words()]:
         if "generated" not in page.parts:
             yield page.relative_to(ROOT), SHOWN.sub("", page.read_text(encoding="utf-8")), False
-    for path in sorted((ROOT / "dpbench").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        quiet = set() if path.parent.name == "cli" else _docstrings(tree)  # the docstring of a verb is its help
-        for node in ast.walk(tree):
-            text = node.value if isinstance(node, ast.Constant) else None
-            if isinstance(text, str) and " " in text:
-                yield f"{path.relative_to(ROOT)}:{node.lineno}", SHOWN.sub("", text), id(node) in quiet
+    for name, path in MODULES.items():
+        quiet = set() if path.parent.name == "cli" else _docstrings(name)  # the docstring of a verb is its help
+        for node in walked(name):
+            words = node.value if isinstance(node, ast.Constant) else None
+            if isinstance(words, str) and " " in words:
+                yield f"{name}:{node.lineno}", SHOWN.sub("", words), id(node) in quiet
 
 
 def _words():
@@ -58,9 +57,9 @@ def _words():
     return sorted(path for top in ("dpbench", "papers") for path in (ROOT / top).rglob("words.md"))
 
 
-def _docstrings(tree):
+def _docstrings(name):
     kinds = ast.Module, ast.FunctionDef, ast.ClassDef
-    return {id(node.body[0].value) for node in ast.walk(tree)
+    return {id(node.body[0].value) for node in walked(name)
             if isinstance(node, kinds) and node.body and isinstance(node.body[0], ast.Expr)}  # fmt: skip
 
 
@@ -80,15 +79,15 @@ def test_one_word_for_one_thing(banned, sentences):
 
 def _named():
     """(where, name, whether it is a variable): functions, classes and constants; locals and arguments."""
-    for path in sorted((ROOT / "dpbench").rglob("*.py")):
-        tree = ast.parse(path.read_text(encoding="utf-8"))
-        top = {id(target) for node in tree.body if isinstance(node, ast.Assign) for target in node.targets}
-        for node in ast.walk(tree):
-            where = f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}"
+    for module in MODULES:
+        top = {id(target) for node in tree(module).body if isinstance(node, ast.Assign) for target in node.targets}
+        for node in walked(module):
             if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                yield where, node.name, False
-            elif isinstance(node, ast.Name | ast.arg):
-                yield where, node.id if isinstance(node, ast.Name) else node.arg, id(node) not in top
+                yield f"{module}:{node.lineno}", node.name, False
+            elif isinstance(node, ast.Name):
+                yield f"{module}:{node.lineno}", node.id, id(node) not in top
+            elif isinstance(node, ast.arg):
+                yield f"{module}:{node.lineno}", node.arg, True
 
 
 def test_names_say_what_they_stand_for():
@@ -101,7 +100,7 @@ def test_names_say_what_they_stand_for():
 
 def test_the_glossary_of_the_code_names_what_there_is():
     section = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8").partition("## In the code")[2]
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "dpbench").rglob("*.py"))
+    sources = "\n".join(map(text, MODULES))
     names = re.findall(r"`(\w+)`", section)
     assert len(names) > 20
     assert [name for name in names if not re.search(rf"^(?:class )?{name}\b[^\n]*[:=]", sources, re.MULTILINE)] == []

@@ -1,13 +1,12 @@
 """What sets the noise and what checks it share no code, and a mutant of either fails the run."""
 
 import ast
+import functools
 import sys
-from pathlib import Path
 from typing import get_args
 
 import pytest
 
-import dpbench
 from dpbench.algorithms import aop
 from dpbench.privacy import Budget, Relation, accounting, budget, check, verify
 from dpbench.privacy.accounting import loss_distribution, renyi
@@ -33,40 +32,31 @@ from dpbench.privacy.ledger import (
     WithoutReplacement,
     scaled,
 )
+from tests.sources import MODULES, walked
 
-HOUSE = Path(dpbench.__file__).parent
-
-
-def module_name(path):
-    parts = path.relative_to(HOUSE.parent).with_suffix("").parts
-    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+PRIVACY = {name for name in MODULES if name.startswith("dpbench.privacy")}
 
 
-MODULES = {module_name(path): path for path in (HOUSE / "privacy").rglob("*.py")}
-
-
-def imported(name, path):
+@functools.cache
+def imported(name):
     """The modules of the privacy room that the file imports or names, at its top or within a function."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in walked(name):
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: a relative import"
+            assert node.level == 0, f"{name}: a relative import"
             parts = {f"{node.module}.{alias.name}" for alias in node.names}
-            found |= parts if parts <= MODULES.keys() else parts | {node.module}
+            found |= parts if parts <= PRIVACY else parts | {node.module}
         elif isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.Constant):
             found.add(node.value)
-    return found & MODULES.keys() - {name}
-
-
-GRAPH = {name: imported(name, path) for name, path in MODULES.items()}
+    return found & PRIVACY - {name}
 
 
 def reached(start):
     seen, todo = set(), [start]
     while todo:
-        new = GRAPH[todo.pop()] - seen
+        new = imported(todo.pop()) - seen
         seen |= new
         todo += new
     return seen
@@ -74,17 +64,17 @@ def reached(start):
 
 def test_no_calibrator_reaches_verify_and_verify_reaches_no_calibrator():
     assert reached("dpbench.privacy.verify") == {f"dpbench.privacy.{m}" for m in ("half_planes", "ledger")}
-    assert sum(name.startswith("dpbench.privacy.accounting") for name in GRAPH) > 8
+    assert sum(name.startswith("dpbench.privacy.accounting") for name in PRIVACY) > 8
     # What reads what was released, when it is, and sets no noise.
     reading = {f"dpbench.privacy.{name}" for name in ("check", "profile", "data_budget", "statement")}
-    for name in GRAPH.keys() - reading:
+    for name in PRIVACY - reading:
         assert not reading & reached(name), name
         assert "dpbench.privacy.verify" not in reached(name), name
         assert name == "dpbench.privacy.verify" or "dpbench.privacy.half_planes" not in reached(name), name
     second = reading | {"dpbench.privacy.verify", "dpbench.privacy.half_planes"}
-    for room in ("algorithms", "problems"):  # methods set noise too
-        for path in (HOUSE / room).rglob("*.py"):
-            assert not second & imported("", path), path
+    for name in MODULES:
+        if name.startswith(("dpbench.algorithms", "dpbench.problems")):  # methods set noise too
+            assert not second & imported(name), name
     assert {"dpbench.privacy.verify", "dpbench.privacy.accounting.tight"} <= reached("dpbench.privacy.check")
 
 
