@@ -93,6 +93,14 @@ def real_data(data_cache):
 
 
 @pytest.fixture
+def one_process(monkeypatch):
+    """An audit starts no process of its own for each world, which takes five processor seconds; returns who asked."""
+    asked = []
+    monkeypatch.setattr("dpbench.auditing.runs.told_apart", lambda *given: (asked.append(given), "")[1])
+    return asked
+
+
+@pytest.fixture
 def call(tmp_path, monkeypatch, capsys):
     """Run the command line in an empty folder; returns (exit code, stdout, stderr)."""
     monkeypatch.chdir(tmp_path)

@@ -31,7 +31,7 @@ class Mean(Algorithm):
 
 
 @pytest.fixture
-def call(call):
+def call(call, one_process):
     return functools.partial(call, "audit")
 
 
@@ -43,9 +43,10 @@ def test_a_pass_is_said_to_be_no_proof(call):
     assert "a pass proves nothing" in out
 
 
-def test_too_few_runs_for_the_claim_say_how_many_could(call):
+def test_too_few_runs_for_the_claim_say_how_many_could(call, one_process):
     code, out, _ = call("--algo", "dp-nag", "--eps", 4, "--runs", 100)
     assert code == 0
+    assert one_process == [("dp-nag", 4.0, 0, "")]  # it runs in processes of its own as well
     (line,) = [one for one in out.splitlines() if "cannot reach the claim" in one]
     assert line.startswith("dp-nag at ε = 4: 100 runs cannot reach the claim; --runs ")
     enough = line.split("--runs ")[1].split()[0]
