@@ -123,7 +123,7 @@ def test_it_is_listed_run_and_refused_by_the_methods_whose_proof_does_not_cover_
         dpbench.run_algorithm("adassp", "synthetic:log-cosh,l2=0.1", **call)
 
 
-def test_it_is_audited_by_its_own_constants(installed, one_process):
+def test_it_is_audited_by_its_own_constants(installed):
     installed(log_cosh=LogCosh(), steep=type("Steep", (LogCosh,), {"name": "steep"}))
     (found,) = dpbench.audit("dp-gd", 1.0, runs=2000, loss="log-cosh")
     assert found.passed
@@ -133,7 +133,7 @@ def test_it_is_audited_by_its_own_constants(installed, one_process):
         dpbench.audit("all", loss="log-cosh")
 
 
-def test_a_loss_with_kinks_runs_and_audits_at_a_step_and_has_no_optimum(installed, one_process, tmp_path):
+def test_a_loss_with_kinks_runs_and_audits_at_a_step_and_has_no_optimum(installed, tmp_path):
     installed(absolute=Kinked)
     settings = {"T": 5, "step": 0.1}
     call = {"seeds": 1, "settings": settings, "results": tmp_path}
