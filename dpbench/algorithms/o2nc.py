@@ -269,12 +269,9 @@ class O2NCNaive(O2NC):
 
     def _release(self, problem, rows, mechanisms, settings, T):
         factor = problem.d if settings.oracle == "two-point" else 1
-        return rows.gaussians(
-            T,
-            (mechanisms.k, problem.d),
-            sensitivity=2 * factor * problem.lipschitz / settings.B,
-            noise_multiplier=1 / self._rho(mechanisms),
-        )
+        sensitivity = 2 * factor * problem.lipschitz / settings.B
+        noise_multiplier = 1 / self._rho(mechanisms)
+        return lambda g: rows.gaussian(g, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
 
 
 def fresh(

@@ -23,7 +23,7 @@ import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.ledger import Gaussian
-from dpbench.privacy.noise import NORMAL, Array, Releases, RoundsAhead, Scalars
+from dpbench.privacy.noise import NORMAL, Array, Releases, Scalars
 
 
 def holders(rounds: int) -> Array:
@@ -97,7 +97,6 @@ class Tree(_Rounds):
         super().__init__(releases, rounds, std, multiplier, label, count)
         self._admit = admit
         self._noise: list[tuple[int, Array]] = []  # (right end, ξ summed over the nodes up to it)
-        self._fresh = RoundsAhead(releases, rounds)
 
     def release(self, running_sum: Array) -> Array:
         """`running_sum` (k, d), the sum of the terms of rounds 1, …, t, plus TREE(t)."""
@@ -111,7 +110,7 @@ class Tree(_Rounds):
     def _noisy(self, running_sum: Array, before: int) -> Array:
         while self._noise and self._noise[-1][0] > before:
             self._noise.pop()
-        fresh = self._fresh.next(running_sum.shape, self.std, "the tree mechanism")
+        fresh = self._releases.hidden_noise(running_sum.shape, self.std, NORMAL, "the tree mechanism")
         total = self._noise[-1][1] + fresh if self._noise else fresh
         self._noise.append((self.t, total))
         noisy: Array = running_sum + total

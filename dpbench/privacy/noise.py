@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 import hashlib
 import itertools
-import math
 from collections.abc import Callable, Hashable, Sequence
 from functools import cached_property, lru_cache
 from typing import Any, ClassVar, NamedTuple, cast
@@ -44,7 +43,6 @@ def stream(key: str, name: str) -> np.random.Generator:
 Array = NDArray[Any]
 Scalars = float | Array  # one value for the batch, or one per replicate: ()- or (k,)-shaped
 OBJECTIVE = "objective perturbation"  # what a linear term is drawn for
-AHEAD = 2**16  # numbers of noise drawn ahead: 0.5 MB
 Event = Callable[[float], Release]  # a noise multiplier (or ε) to what the ledger gets
 
 
@@ -118,7 +116,6 @@ class Releases:
     run keeps no ε; seams that release to the world refuse any but 1 (`plantable`).
     """
 
-    ahead: ClassVar[bool] = True  # whether noise may be drawn before the value it is for
     plantable: ClassVar[bool] = True
 
     def __init__(
@@ -280,28 +277,6 @@ class Releases:
     def sample(self, rule: Callable[[np.random.Generator], Array], least: Array) -> list[Array]:
         """What `rule` draws from each stream's generator of samples. least: a sample that holds row 0, for audits."""
         return [rule(generator) for generator in self.sampling]
-
-
-class RoundsAhead:
-    """Normal noise of one scale for `rounds` rounds, drawn for many of them at once.
-
-    Each stream gives the numbers it would give round by round, if nothing else draws from it in between.
-    """
-
-    def __init__(self, releases: Releases, rounds: int) -> None:
-        self._releases, self._left, self._at = releases, rounds, 0
-        self._drawn: Array = np.empty((0, 0))
-
-    def next(self, shape: tuple[int, ...], scale: Array, what: str) -> Array:
-        """The noise (k, …) of the next round, of that shape in all rounds."""
-        if self._at == self._drawn.shape[1]:
-            if not self._left:
-                raise PrivacyError(f"{what}: no rounds are left; start another")
-            rounds = min(self._left, max(1, AHEAD // math.prod(shape)))
-            self._drawn = self._releases.hidden_noise((shape[0], rounds, *shape[1:]), scale, NORMAL, what)
-            self._left, self._at = self._left - rounds, 0
-        self._at += 1
-        return np.asarray(self._drawn[:, self._at - 1])
 
 
 def _computed(sensitivity: Scalars, scale: Array, multiplier: Scalars) -> Scalars:

@@ -13,9 +13,7 @@ guarantee holds for each order, hence for their mixture.
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -25,7 +23,7 @@ from dpbench.privacy import ledger
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.correlated import Tree, node_std
 from dpbench.privacy.ledger import Gaussian, Relation
-from dpbench.privacy.noise import ISOMETRIC, LAPLACE, NORMAL, SYMMETRIC, Array, Noise, Releases, RoundsAhead, Scalars
+from dpbench.privacy.noise import ISOMETRIC, LAPLACE, NORMAL, SYMMETRIC, Array, Noise, Releases, Scalars
 
 Kind = type[ledger.Gaussian | ledger.Laplace]
 
@@ -306,32 +304,6 @@ class SinglePass:
             multiplier=noise_multiplier,
             count=self._count(noise_multiplier),
         )
-
-    def gaussians(
-        self, rounds: int, shape: tuple[int, ...], *, sensitivity: float, noise_multiplier: float
-    ) -> Callable[[Array], Array]:
-        """`gaussian` of each of the next `rounds` blocks, for values of `shape` (k, …): call it after each `take`.
-
-        The same noise from the same streams, drawn ahead: for rounds of a few rows, where drawing it for each costs
-        more than the round.
-        """
-        if not self._releases.ahead:
-            one = functools.partial(self.gaussian, sensitivity=sensitivity, noise_multiplier=noise_multiplier)
-            return lambda value: one(value)
-        noise = RoundsAhead(self._releases, rounds)
-        scale = np.asarray(self._releases.scaled_sensitivity(sensitivity) * noise_multiplier, dtype=float)
-        count = self._count(noise_multiplier)
-        event = self._releases.record(
-            Gaussian, noise_multiplier, self._label, shape[1:], scale, noise_multiplier, count
-        )
-
-        def release(value: Array) -> Array:
-            self._admit()
-            return self._releases.publish(
-                NORMAL.name, self._label, event, value, scale, lambda: value + noise.next(shape, scale, self._label)
-            )
-
-        return release
 
     def tree(self, rounds: int, *, sensitivity: float | Array, rho: float) -> Tree:
         """`Mechanisms.tree` on the next `rounds` blocks, one to a round, all of them disjoint."""

@@ -141,7 +141,6 @@ class ExactReleases(Releases):
     Its bits are the operating system's; `seeded` takes them from the key instead, to repeat a run that is no release.
     """
 
-    ahead: ClassVar[bool] = False
     seeded: ClassVar[bool] = False
     relation: Relation
 
