@@ -10,9 +10,9 @@ from scipy.sparse import csr_array
 
 from dpbench import datasets
 from dpbench.datasets.sets import census, images_and_molecules, libsvm, synthetic, tables, uci
-from dpbench.datasets.sets.synthetic import Twister
 from dpbench.errors import DataError
 from dpbench.problems import catalogue
+from tests.datasets.matlab import Twister
 
 rng = np.random.default_rng(7)
 
@@ -328,6 +328,15 @@ def test_rand_is_matlabs():
 def test_randn_is_matlabs_through_its_first_wedge():
     """The 52nd number lies outside its layer's rectangle, and takes one `rand` more."""
     assert Twister(0).randn(len(RANDN)) == pytest.approx(RANDN, abs=5.1e-5)
+
+
+def test_the_draw_of_2020_is_matlabs():
+    stream = Twister(1)
+    U = stream.rand(100_000, 20)
+    X, y = synthetic.cube_of_2020({})
+    np.testing.assert_array_equal(X, U)
+    np.testing.assert_array_equal(stream.randn(20), synthetic.X_TRUE_OF_2020)
+    np.testing.assert_array_equal(y, np.sign(U @ np.array(synthetic.X_TRUE_OF_2020)))
 
 
 def test_randn_is_normal():
