@@ -11,8 +11,6 @@ import os
 import shutil
 import socket
 import tarfile
-import threading
-import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
@@ -28,7 +26,7 @@ from dpbench.errors import DataError, NotAtHand, UserError, reason
 
 Progress = Callable[[str, int, int], None]  # file name, bytes so far, bytes in all (0 if the server does not say)
 
-KNOCK = 8.0  # seconds for name resolution and connection together
+KNOCK = 8.0  # seconds for a connection
 SILENCE = 10.0  # seconds without a byte after which a transfer has failed
 
 
@@ -57,33 +55,14 @@ class Network:
             raise SourceFailed(self.hosts[host])
 
     def _knock(self, host: str, port: int) -> str:
-        outcome = [f"{host} does not answer within {KNOCK:g} s"]
-        resolved = threading.Event()
-        deadline = time.monotonic() + KNOCK
-
-        def knock() -> None:
-            try:
-                # IPv4 and IPv6: a host counts as reached if either answers.
-                addresses: set[Any] = {info[4][:2] for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
-                resolved.set()
-                for address in addresses:
-                    try:
-                        socket.create_connection(address, timeout=max(0.1, deadline - time.monotonic())).close()
-                        outcome[0] = ""
-                        return
-                    except OSError as error:
-                        outcome[0] = f"{host}: {error.strerror or error}"
-            except (OSError, UnicodeError):  # UnicodeError: a host name that no resolver is asked for
-                pass
-
-        # In a thread of its own, because name resolution takes no time limit.
-        thread = threading.Thread(target=knock, daemon=True)
-        thread.start()
-        thread.join(KNOCK)
-        if not resolved.is_set():
+        try:
+            socket.create_connection((host, port), timeout=KNOCK).close()
+        except (socket.gaierror, UnicodeError) as error:  # UnicodeError: a host name that no resolver is asked for
             self.offline, self.hosts[host] = True, "no network"
-            raise SourceFailed(f"cannot resolve {host}: no network? All further downloads are skipped")
-        return outcome[0]
+            raise SourceFailed(f"cannot resolve {host}: no network? All further downloads are skipped") from error
+        except OSError as error:
+            return f"{host}: {error.strerror or error}"
+        return ""
 
 
 def download(url: str, path: Path, network: Network, progress: Progress | None = None) -> None:

@@ -4,7 +4,6 @@ import gzip
 import io
 import socket
 import tarfile
-import threading
 import zipfile
 
 import pytest
@@ -233,16 +232,6 @@ def test_a_mirror_on_this_machine_goes_on_without_network(home, registered, mirr
         registered(tiny_spec(tiny_file(f"{name}.csv", sources=("https://a.example/x",)), name=name))
     results = datasets.fetch(["one", "two"], mirror=serve(mirror))
     assert statuses(results) == [("one", "missing"), ("two", "ready")]
-
-
-def test_a_resolver_that_never_answers_is_left_behind(home, registered, monkeypatch):
-    forever = threading.Event()
-    monkeypatch.setattr(socket, "getaddrinfo", lambda *args, **options: forever.wait(60) and [])
-    monkeypatch.setattr(download, "KNOCK", 0.05)
-    registered(tiny_spec(tiny_file(sources=("https://a.example/x",))))
-    (result,) = datasets.fetch(["tiny"])
-    forever.set()
-    assert "cannot resolve a.example" in result.detail
 
 
 def test_a_host_that_refuses_is_asked_once_and_the_next_one_tried(home, registered, mirror, serve, monkeypatch):
