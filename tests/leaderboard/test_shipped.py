@@ -6,10 +6,12 @@ from pathlib import Path
 import pytest
 
 import dpbench
+from dpbench import algorithms
 from dpbench.errors import EXTRAS, UserError
 from dpbench.files import read_toml
 from dpbench.leaderboard import stored
 from dpbench.run import store
+from dpbench.run.row import settings_of
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 8e6  # bytes that a wheel may carry of it; `verify` compares every column of a row, so none is left out
@@ -57,3 +59,14 @@ def test_hints_name_the_libraries_that_the_extras_bring():
     assert all(re.match(r"[a-z]+", one) for each in EXTRAS.values() for one in each)
     code = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "dpbench").rglob("*.py"))
     assert {*re.findall(r"how_to_install\('(\w+)'\)", code)} == EXTRAS.keys()
+
+
+@pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "results" / "full").glob("*/runs")))
+def test_the_settings_of_committed_rows_are_those_that_their_methods_have(name):
+    """A setting that goes is among its method's `gone`: else pages and comparisons of these rows fail."""
+    rows = store.Store(ROOT / "results", "full", name).runs()[["algorithm", "settings"]]
+    methods = {one: algorithms.resolve(one)[0] for one in set(rows["algorithm"]) & {*algorithms.names()}}
+    pairs = set(rows[rows["algorithm"].isin(methods)].itertuples(index=False, name=None))
+    asked = {(methods[at], frozenset(settings_of(text))) for at, text in pairs}
+    assert asked
+    assert [(one.name, unknown) for one, had in asked if (unknown := had - {*one.Settings.__struct_fields__})] == []

@@ -70,6 +70,7 @@ class SecondOrderMethod(dp.Algorithm):
     )
     in_reals = "it adds the regularisers to its sums, or compares losses, before there is noise"
     revisions: ClassVar = {"tight": 2}  # the losses' own sensitivities, √2 less noise off the diagonal
+    gone: ClassVar = {"calibration": "private"}
     paper_accounting = "standard"
     needs = dp.Needs(gradient=1.0, hessian=1.0, row_norm_of={"sigmoid": 3.22}, regularisers=("l2", "w2"))
     per_replicate: ClassVar = frozenset({"alpha", "epsilon"})
