@@ -643,6 +643,7 @@ SUMS, SEAM, DRAWN = "privacy/exact/sums.py", "privacy/exact/release.py", "privac
 ON_SUMS, ON_SEAM = "privacy/exact/test_sums.py::test_", "privacy/exact/test_release.py::test_"
 ON_DRAWN, BYTES = "privacy/exact/test_sampling.py::test_", "own/test_arithmetic.py::test_"
 GRIDS = "problems/test_exact.py::test_"
+ALLOCATED = "privacy/accounting/test_allocation.py::test_"
 WORLDS = "privacy/exact/test_two_worlds.py::test_"
 GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the number that would be wrong
     Mutant("algorithms/output_perturbation.py", "return parts**2 * (d + 1)", "return parts * (d + 1)",
@@ -722,7 +723,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant(SEAM, "wrong = not declared >= proved * (1 - ROUNDING)", "wrong = False",
            ON_SEAM + "a_sensitivity_that_is_too_small_is_an_error_not_a_release",
            "an algorithm's own sensitivity is believed"),
-    Mutant("privacy/accounting/loss_distribution.py", "BEYOND + (release.failure if", "BEYOND + (0.0 if",
+    Mutant("privacy/accounting/loss_distribution.py", "return BEYOND + release.failure", "return BEYOND",
            "privacy/accounting/test_sketch.py::test_a_failure_is_taken_off_delta", "what fails costs nothing"),
     Mutant("privacy/accounting/loss_distribution.py", "in (half, half * (1 + ratio))", "in (half, half)",
            "privacy/accounting/test_sketch.py::test_a_sketch_costs_what_its_chi_square_numbers_do",
@@ -730,6 +731,14 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant("privacy/verify.py", "np.minimum(d + release.failure, 1.0)", "d",
            "privacy/accounting/test_sketch.py::test_a_failure_is_taken_off_delta",
            "the second route forgets a failure"),
+    Mutant("privacy/accounting/allocation.py", "masses[1:] += up", "masses[:-1] += up",
+           ALLOCATED + "two_steps_are_those_of_the_integral", "a grid keeps less than the mean"),
+    Mutant("privacy/accounting/allocation.py", "np.maximum(total - error, 0.0)", "np.maximum(total + error, 0.0)",
+           ALLOCATED + "a_sum_is_never_above_the_exact_one_and_as_sharp_as_its_bound",
+           "the error of a transform counts as mass"),
+    Mutant("privacy/sampling.py", "return int(epoch > charged)", "return int(charged < 0)",
+           ALLOCATED + "an_epoch_hands_out_each_row_once_and_is_one_entry_of_the_ledger",
+           "epochs after the first are free"),
     Mutant("privacy/exact/sampling.py", "below = 2**64 // high * high - 1", "below = 2**64 - 1",
            ON_DRAWN + "integers_are_uniform_where_a_remainder_would_favour_the_small_ones",
            "samples favour the first rows"),
@@ -1151,7 +1160,7 @@ SERVING += [
            "test_a_title_that_looks_like_another_is_that_other", "a title in Greek letters is another's"),
     *(Mutant(BOX, f"{number}, ", "", THIRD + "a_run_leaves_nothing_with_the_kernel", "a run leaves " + what)
       for number, what in ((248, "a key for the next"), (29, "memory that nobody counts"), (272, "its namespace"))),
-    Mutant(SERVER, "sampling.WithoutReplacementSampler)}", "sampling.WithReplacementSampler)}",
+    Mutant(SERVER, "sampling.AllocationSampler)}", "sampling.AllocationSampler, sampling.WithReplacementSampler)}",
            REFUSED + "[a sampler that is not private]", "samples of which nothing is proved"),
     Mutant(SERVER, "(noise.LAPLACE, ledger.Laplace)", "(noise.LAPLACE, ledger.Gaussian)",
            REFUSED + "[Laplace noise without a plan]", "the ledger has another law than the noise"),

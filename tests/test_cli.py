@@ -79,7 +79,7 @@ MISTAKES = [
     (("run", "--experiment", "accelerated", "--experiment=second_order"), "--experiment: given 2 times"),
     (("model", "card", "m.json", "--out", "a", "--out", "b"), "--out: given 2 times"),
     (("board", "nix"), "no verb 'nix': known: merge"),
-    ((*RUN[:1], "--algo", "dp-gcd", "--dataset", "synthetic", "--set", "selection=publish"), "did you mean published?"),
+    ((*RUN[:1], "--algo", "dp-sgd", "--dataset", "synthetic", "--set", "batches=alloc"), "did you mean allocated?"),
 ]
 
 

@@ -32,6 +32,7 @@ def fit(X=X, **options):
 
 
 @pytest.mark.parametrize(("call", "error", "message"), [
+    (lambda: completed("dp-sgd", rate=0.03, batches="allocated"), UserError, "rate = 0.03: .* need 1/rate whole"),
     (lambda: completed("o2nc", T=6, M=11), UserError, "T = 6 needs 12 rows, M is 11"),
     (lambda: fit(sparse.csr_array(X), precision="float32"), UserError, "sparse rows are kept as float64"),
     (lambda: fit(sparse.csr_array(X), precision="float32", arithmetic="real"), UserError, "sparse rows are kept as"),

@@ -20,7 +20,7 @@ from scipy.stats import binomtest, kstest, norm
 from dpbench.auditing.scores import column, flat, log_answers, log_chance, releases, sparse_vectors
 from dpbench.auditing.transcript import Recorder, rate
 from dpbench.privacy import tukey
-from dpbench.privacy.ledger import DrawAfterTest
+from dpbench.privacy.ledger import Allocated, DrawAfterTest
 
 LEVEL = 1e-6
 LEAST = 100  # numbers, below which correlations are not looked at
@@ -96,7 +96,7 @@ def _samples(run: Recorder) -> Iterator[str]:
         if rate(event) < 1:
             by_label[label, event].append((present, counts))
     for (label, event), sizes in by_label.items():
-        chance = rate(event)
+        chance, epoch = rate(event), event.steps if isinstance(event, Allocated) else 1
         drawn, each = zip(*sizes, strict=True)
         of = sum(map(len, drawn))
         for count in sum(np.array(each)):
@@ -105,8 +105,12 @@ def _samples(run: Recorder) -> Iterator[str]:
         # Samples of two releases are compared replicate by replicate.
         if len({len(each) for each in drawn}) == 1 and len(drawn[0]) > 1:
             centred = [each - chance for each in drawn[:RELEASES]]
-            for one, other in itertools.combinations(centred, 2):
-                if _dependent(one * other):
+            for (i, one), (j, other) in itertools.combinations(enumerate(centred), 2):
+                if i // epoch == j // epoch:
+                    if (drawn[i] & drawn[j]).any():
+                        yield f"{label}: a row is in two batches of one epoch"
+                        return
+                elif _dependent(one * other):
                     yield f"{label}: the samples of two releases are not drawn apart"
                     return
 

@@ -22,7 +22,7 @@ from scipy.integrate import trapezoid
 from scipy.special import log_softmax
 
 from dpbench.auditing.transcript import RecordedRelease, Recorder, rate
-from dpbench.privacy.ledger import DrawAfterTest, Gaussian, Laplace, Poisson, Sampled
+from dpbench.privacy.ledger import Allocated, DrawAfterTest, Gaussian, Laplace, Poisson, Sampled
 from dpbench.privacy.tukey import log_density
 
 LACKED = 1e300  # a loss beyond it is of a point that the neighbour never draws
@@ -112,12 +112,12 @@ def _alone(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
     length = np.linalg.norm(line, axis=1, keepdims=True)
     unit = np.where(length > 0, line / np.where(length > 0, length, 1), np.eye(1, line.shape[1]))
     event, chance = base(one.event), rate(one.event)
-    centre = (first + second) / 2 if chance == 1 or not isinstance(one.event, Poisson) else neither
+    centre = (first + second) / 2 if chance == 1 or not isinstance(one.event, Poisson | Allocated) else neither
     x = ((output - centre) * unit).sum(axis=1) / np.broadcast_to(scale, (len(output), 1))[:, 0]
     half = 0.5 / event.noise_multiplier
     if isinstance(event, Laplace):
         return np.abs(x + half) - np.abs(x - half)
-    if isinstance(one.event, Poisson):
+    if isinstance(one.event, Poisson | Allocated):
         return _mixed(np.zeros_like(x), 2 * half * x - 2 * half**2, chance)
     plus, minus = half * x - half**2 / 2, -half * x - half**2 / 2
     nothing = np.zeros_like(x)

@@ -28,7 +28,7 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Composition, Ledger, Relation, Release, Sampled
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import Array, Noise, Releases
-from dpbench.privacy.sampling import PoissonSampler
+from dpbench.privacy.sampling import AllocationSampler, PoissonSampler
 
 
 class Leak(PrivacyError):
@@ -162,7 +162,7 @@ class ReplayedTape(Tape):
         theirs = self._recorded.drawn.get(self.key, [])
         known = theirs[len(mine)] if len(mine) < len(theirs) else [least] * len(self.sampling)
         if self._held:
-            poisson = isinstance(getattr(rule, "__self__", None), PoissonSampler)
+            poisson = isinstance(getattr(rule, "__self__", None), PoissonSampler | AllocationSampler)
             first = np.append(least[:-1], self.row) if self.row not in least else least
             known = [np.union1d([self.row], rows) if poisson else first.copy() for rows in known]
         mine.append(known)

@@ -336,7 +336,7 @@ def sampled(run: Recorder) -> bool:
 
 def replaced_by_none(run: Recorder) -> bool:
     """Whether a release is accounted for a row that is in the sample or is not."""
-    kinds = ledger.Poisson | ledger.PoissonReplaced
+    kinds = ledger.Poisson | ledger.Allocated | ledger.PoissonReplaced
     return any(isinstance(entry.release, kinds) for entry in run.ledger.of(0))
 
 
@@ -390,7 +390,7 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
     for members, one, (a, b, c) in scores.releases(run, *replays):
         if one.label in behind or one.kind == "threshold":
             continue
-        b = c if isinstance(one.event, ledger.Poisson) else b
+        b = c if isinstance(one.event, ledger.Poisson | ledger.Allocated) else b
         scale, squared = scores.column(one.scale), False
         with np.errstate(all="ignore"):
             if one.kind.startswith("argmax"):
@@ -418,9 +418,11 @@ def _claimed(composition: ledger.Composition, label: str) -> tuple[float, float]
     """Σ 1/z² of the Gaussian and Σ ε of the ε-DP releases of a label."""
     squares = pure = 0.0
     for entry in composition:
+        # The transcripts have a row in every step of an epoch that it is allocated to one of.
+        steps = entry.release.steps if isinstance(entry.release, ledger.Allocated) else 1
         match scores.base(entry.release) if entry.label == label else None:
             case ledger.Gaussian(z):
-                squares += entry.count / z**2
+                squares += steps * entry.count / z**2
             case ledger.Laplace(z):
                 pure += entry.count / z
             case ledger.Radial(z):

@@ -239,6 +239,24 @@ class WithoutReplacement(Sampled, frozen=True):
         return self.m / self.n
 
 
+class Allocated(Sampled, frozen=True):
+    """An epoch of `steps` steps, each row in one of them drawn uniformly, with a `release` on each step's rows."""
+
+    words = "{release}, on each of {steps} batches that the rows are allocated to"
+    relation = Relation.ADD_REMOVE
+    steps: Steps
+    release: Gaussian
+
+    def __post_init__(self) -> None:
+        if self.steps < 2:  # of one step all rows are in it
+            raise PrivacyError(f"Allocated: steps must be at least 2, got {self.steps}")
+
+    @property
+    def rate(self) -> float:
+        """1/steps: a row's chance of a step."""
+        return 1 / self.steps
+
+
 class Sketch(Release, frozen=True):
     """`draws` vectors of N(0, XᵀX + Λ), Λ a ridge: a Gaussian sketch of the rows and of Gaussian rows beside them.
 
@@ -274,7 +292,7 @@ class DrawAfterTest(Release, frozen=True):
 OneRun: TypeAlias = (
     Gaussian | Laplace | Radial | RadialPerturbation | PureDP | BoundedRange | ZCDP | ObjectivePerturbation
     | LogisticPerturbation | ConvexPerturbation | LastIterate | Poisson | PoissonReplaced | WithoutReplacement
-    | Sketch | DrawAfterTest
+    | Allocated | Sketch | DrawAfterTest
 )  # fmt: skip
 
 

@@ -56,6 +56,7 @@ from dpbench.privacy.noise import (
     Scalars,
 )
 from dpbench.privacy.sampling import (
+    AllocationSampler,
     PoissonReplacedSampler,
     PoissonSampler,
     SinglePass,
@@ -401,6 +402,24 @@ class Mechanisms:
         if self.doubled:
             return self.without_replacement(n, max(1, round(n * rate)), label)
         return PoissonSampler(self.releases, self.budget, n, rate, label)
+
+    def allocation(self, n: int, steps: int, label: str) -> AllocationSampler:
+        """A sampler that allots each of the n rows to one of the `steps` draws of an epoch, and of every epoch after.
+
+        Args:
+            n: number of rows.
+            steps: draws of an epoch, at least 2.
+            label: of the releases, as in the algorithm's `discloses`.
+
+        Returns:
+            A sampler as of `poisson`; the draws of an epoch are disjoint and make up all rows.
+
+        Raises:
+            PrivacyError: where the run's neighbours are not add/remove: of a replaced row nothing is derived.
+
+        Source: Chua et al. (2024); its cost: see `dpbench.privacy.accounting.allocation`.
+        """
+        return AllocationSampler(self.releases, self.budget, n, steps, label)
 
     def without_replacement(self, n: int, m: int, label: str) -> WithoutReplacementSampler:
         """A sampler of uniformly random subsets of `m` of the `n` rows; one release on each.

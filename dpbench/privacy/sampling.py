@@ -20,6 +20,7 @@ import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy import ledger
+from dpbench.privacy.accounting.allocation import LEAST_DELTA
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.correlated import Tree, node_std
 from dpbench.privacy.ledger import Gaussian, Relation
@@ -112,8 +113,13 @@ class Sampler:
     def release(self, value: Array, kind: Kind, noise: Noise, label: str | None, **how: Any) -> Array:
         """`Releases.release` on the last draw, once. how: its sensitivity, multiplier and replaced."""
         self._admit(label)
+        count = self._count(how["multiplier"])
         event = self._event
-        return self._releases.release(value, noise, lambda z: event(kind(z)), label or self.label, **how)
+        return self._releases.release(value, noise, lambda z: event(kind(z)), label or self.label, count=count, **how)
+
+    def _count(self, multiplier: Scalars) -> int:
+        """What the next release adds to the ledger."""
+        return 1
 
     def _admit(self, label: str | None) -> None:
         if not self._drawn:
@@ -165,6 +171,61 @@ class PoissonReplacedSampler(PoissonSampler):
                 "draw samples of a fixed size"
             )
         return super().release(value, kind, noise, label, **how)
+
+
+class AllocationSampler(Sampler):
+    """Each row is in one of the `steps` draws of an epoch, uniformly; epoch after epoch, the last maybe in part.
+
+    The ledger gets one entry for an epoch; every release of it must have that noise multiplier.
+    """
+
+    relation = Relation.ADD_REMOVE
+
+    def __init__(self, releases: Releases, budget: Budget | Budgets, n: int, steps: int, label: str) -> None:
+        super().__init__(releases, budget, label)
+        delta = (budget if isinstance(budget, Budget) else budget[0]).delta
+        if delta < LEAST_DELTA:
+            raise PrivacyError(
+                f"{label}: delta = {delta:g}, but allocated batches are accounted from {LEAST_DELTA:g} "
+                "on; take Poisson samples"
+            )
+        self.n, self.steps = n, int(steps)
+        self._event(ledger.Gaussian(1.0))  # validates the steps before anything is drawn
+        self._draws = self._stream = 0
+        self._places: dict[int, Array] = {}  # of each stream (n,), the step of each row
+        self._charged: tuple[int, Scalars] = -1, 0.0  # the last epoch in the ledger, and its noise multiplier
+
+    @property
+    def size(self) -> float:
+        return self.n / self.steps
+
+    def plan(self, steps: int, noise_multiplier: float = 1.0) -> ledger.Counts:
+        """See `Sampler.plan`; an epoch that is begun counts as a whole one."""
+        return ((self._event(ledger.Gaussian(noise_multiplier)), math.ceil(steps / self.steps)),)
+
+    def draw(self) -> list[Array]:
+        self._draws, self._stream = self._draws + 1, 0
+        return super().draw()
+
+    def rule(self, generator: np.random.Generator) -> Array:
+        # Called once for each stream, in order, in each draw.
+        step, stream = (self._draws - 1) % self.steps, self._stream
+        self._stream += 1
+        if step == 0:
+            self._places[stream] = generator.integers(self.steps, size=self.n)
+        return np.flatnonzero(self._places[stream] == step)
+
+    def _count(self, multiplier: Scalars) -> int:
+        epoch, (charged, first) = (self._draws - 1) // self.steps, self._charged
+        if epoch == charged and not np.array_equal(multiplier, first):
+            raise PrivacyError(f"{self.label}: releases of one epoch must have one noise multiplier")
+        self._charged = epoch, multiplier
+        return int(epoch > charged)
+
+    def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
+        if isinstance(release, ledger.Laplace):
+            raise PrivacyError(f"{self.label}: Laplace noise on allocated rows is not accounted")
+        return ledger.Allocated(self.steps, release)
 
 
 class WithoutReplacementSampler(Sampler):

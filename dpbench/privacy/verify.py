@@ -37,6 +37,7 @@ from dpbench.errors import PrivacyError
 from dpbench.privacy import half_planes
 from dpbench.privacy.ledger import (
     ZCDP,
+    Allocated,
     BestOfRuns,
     BoundedRange,
     Composition,
@@ -313,6 +314,8 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
                 )
             case WithoutReplacement(n, m, Gaussian(z)):
                 one = _fixed_size(m / n, z, step)
+            case Allocated(steps, Gaussian(z)):
+                one = _allocated(steps, z, step)
             case Sketch():
                 one = _sketched(release, step)
             case Laplace(z):
@@ -345,6 +348,45 @@ def _fixed_size(rate: float, noise_multiplier: float, step: float) -> PrivacyLos
     below, above = (part * step for part in (steps[:last], steps[last:]))
     deltas = np.concatenate([added.get_delta_for_epsilon(below), removed.get_delta_for_epsilon(above)])
     return _of_profile(deltas, last, step)
+
+
+def _allocated(steps: int, noise_multiplier: float, step: float) -> PrivacyLossDistribution:
+    """An epoch of `steps` Gaussian releases of which a row is in one: S/t against 1, S a sum of t lognormals of mean 1.
+
+    Of each a grid keeps E(Y - k)⁺, the price of a call (Black and Scholes 1973), at its points k: its masses are second
+    differences of these prices, or of the puts'. dp_accounting adds up the t of them.
+    """
+    from dp_accounting.pld.common import self_convolve
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution, from_gaussian_mechanism
+    from scipy.stats import norm
+
+    s = 1 / noise_multiplier
+    h = math.sqrt(math.expm1(min(s * s, 50.0))) / 40 * min(1.0, math.sqrt(steps / 64))
+    first, last = math.floor(math.exp(-s * s / 2 - 12 * s) / h), math.ceil(math.exp(min(s * s / 2 + 7.8 * s, 50.0)) / h)
+    if s > 1 / 0.75:  # the grid would be too large, and a mixture of Gaussian releases on all rows is no worse than one
+        return from_gaussian_mechanism(noise_multiplier, value_discretization_interval=step)
+    k = h * np.arange(first - 1, last + 2)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        d = -np.log(k) / s - s / 2  # P(Y > k) = Φ(d)
+    call = np.where(k > 0, norm.cdf(d + s) - k * norm.cdf(d), 1 - k)
+    put = np.where(k > 0, k * norm.cdf(-d) - norm.cdf(-d - s), 0.0)
+    masses = np.where(k[2:] <= 1, np.diff(put, 2), np.diff(call, 2))[: last - first + 1] / h
+    masses[-1] = -np.diff(call)[last - first] / h  # beyond it Y counts as it
+    # In 80 bits: in 64 the noise of the transform is felt at small δ.
+    start, total = self_convolve(np.maximum(masses, 0.0).astype(np.longdouble), steps, 1e-16)
+    total = np.maximum(np.array(total), 0.0)
+    ratios = (first + (start + np.arange(len(total), dtype=np.longdouble)) / steps) * h
+    reach = math.log(float(ratios[-1]))
+    grid = math.ceil(max(reach, -math.log(max(float(ratios[0]), math.exp(-reach)))) / step)
+    x = np.arange(-grid, grid + 1) * step
+    # δ of S/t removed, (S/t - e^x)⁺, and added, (1 - e^x S/t)⁺, from the sums above e^x and below e^-x.
+    above, below = np.searchsorted(ratios, np.exp(x)), np.searchsorted(ratios, np.exp(-x))
+    (mass, mean), (mass_above, mean_above) = (
+        [np.append(0.0, np.cumsum(each[::way]))[::way] for each in (total, ratios * total)] for way in (1, -1)
+    )
+    removed = call[last - first + 1] + mean_above[above] - np.exp(x) * mass_above[above]
+    added = mass[below] - np.exp(x) * mean[below]
+    return PrivacyLossDistribution(*(_pmf(np.asarray(each, float), grid, step) for each in (removed, added)))
 
 
 def _sketched(release: Sketch, step: float) -> PrivacyLossDistribution:
@@ -402,6 +444,8 @@ def _deviation(release: Release) -> float:
             return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
         case PoissonReplaced(rate, Gaussian(z)):
             return min(2 * rate * math.sqrt(math.expm1(min(0.25 / z**2, 50.0))), 1 / z + 0.5 / z**2)
+        case Allocated(steps, Gaussian(z)):
+            return min(math.sqrt(math.expm1(min(z**-2, 50.0)) / steps), 1 / z + 0.5 / z**2)
         case WithoutReplacement(n, m, Gaussian(z)):
             spread = _deviation(Poisson(m / n, Gaussian(z)))
             top = math.log1p(m / n * math.expm1(min(10 / z, 700.0)))  # of the loss, about

@@ -38,7 +38,8 @@ NOISE: dict[str, tuple[noise.Noise, Any]] = {law.name: (law, event) for law, eve
     (noise.NORMAL, ledger.Gaussian), (noise.SYMMETRIC, ledger.Gaussian), (noise.ISOMETRIC, ledger.Gaussian),
     (noise.LAPLACE, ledger.Laplace), (noise.RADIAL, ledger.Radial))}  # fmt: skip
 SAMPLERS: dict[str, Any] = {one.__name__: one for one in (
-    sampling.PoissonSampler, sampling.PoissonReplacedSampler, sampling.WithoutReplacementSampler)}  # fmt: skip
+    sampling.PoissonSampler, sampling.PoissonReplacedSampler, sampling.WithoutReplacementSampler,
+    sampling.AllocationSampler)}  # fmt: skip
 SOLVERS = {"aop": aop.minimise, "objective_perturbation": objective_perturbation.minimise}
 BYTES = 1 << 30  # of its requests and replies
 OPEN = 16  # samplers, and models that are followed

@@ -42,6 +42,23 @@ def test_the_ledger_holds_T_poisson_samples_that_use_up_epsilon(problem):
     assert 0.8 * 2 < spent((entry,), budget.delta, budget.relation).epsilon <= 2 * (1 + 1e-6)
 
 
+def test_allocated_batches_use_each_row_once_an_epoch_with_less_noise(problem):
+    allocated, poisson = (
+        run("dp-sgd", problem, T=20, rate=0.1, epsilon=2.0, accounting="tight", batches=batches)
+        for batches in ("allocated", "poisson")
+    )
+    ((entry,), (other,)) = (result.mechanisms.ledger.of(0) for result in (allocated, poisson))
+    assert (entry.count, entry.release.steps, other.count) == (2, 10, 20)
+    assert entry.release.release.noise_multiplier < 0.95 * other.release.release.noise_multiplier
+    budget = allocated.mechanisms.budget
+    assert 0.99 * 2 <= spent((entry,), budget.delta, budget.relation).epsilon <= 2 * (1 + 1e-6)
+    for other in ({"accounting": "rdp"}, {"accounting": "tight", "delta": 1e-12}):
+        with pytest.raises(UserError, match="by tight under add-remove neighbours alone, for delta from 1e-10 on"):
+            run("dp-sgd", problem, T=20, rate=0.1, batches="allocated", **other)
+    with pytest.raises(UserError, match="1/rate whole"):
+        run("dp-sgd", problem, T=20, rate=0.3, accounting="tight", batches="allocated")
+
+
 def test_tight_accounting_wastes_nothing(problem):
     result = run("dp-sgd", problem, T=30, rate=0.05, epsilon=2.0, accounting="tight")
     budget = result.mechanisms.budget

@@ -151,17 +151,19 @@ def _sampler(
     release: str,
     *,
     opposite: bool = False,
+    draws: int = 1,
     **noise: float,
 ) -> Callable[[Recorder, float, bool], None]:
-    """opposite: the row is replaced by its opposite, s = 1/2 being neither."""
+    """opposite: the row is replaced by its opposite, s = 1/2 being neither. draws: each with a release."""
 
     def run(m: Recorder, s: float, wrong: bool) -> None:
         sampler = make(m)
         if wrong and not isinstance(m, ReplayedRun):
             sampler.rule = lambda generator: twice(generator)
         value = _value(m, 2 * s - 1 if opposite else s)
-        present = np.array([0 in rows for rows in sampler.draw()])
-        getattr(sampler, release)(present[:, None] * value, sensitivity=_norm(release), **noise)
+        for _ in range(draws):
+            present = np.array([0 in rows for rows in sampler.draw()])
+            getattr(sampler, release)(present[:, None] * value, sensitivity=_norm(release), **noise)
 
     return run
 
@@ -185,6 +187,10 @@ def _poisson(m: Recorder) -> Any:
 def _poisson_replaced(m: Recorder) -> PoissonReplacedSampler:
     m.releases.factor = 2.0  # as in a run of an add/remove algorithm
     return PoissonReplacedSampler(m.releases, m.budget, ROWS, SAMPLED / ROWS, "release")
+
+
+def _allocation(m: Recorder) -> Any:
+    return m.allocation(ROWS, ROWS // SAMPLED, "release")
 
 
 def _without_replacement(m: Recorder) -> Any:
@@ -238,6 +244,12 @@ MECHANISMS = (
         _sampler(_poisson_replaced, _half_of_rows, "gaussian", opposite=True, noise_multiplier=0.25),
         sampled=True,
         neither=0.5,
+    ),
+    SingleRelease(
+        "Gaussian, rows allocated to four batches",
+        Budget(1.0, 0.01, Relation.ADD_REMOVE, "tight"),
+        _sampler(_allocation, _half_of_rows, "gaussian", draws=ROWS // SAMPLED, noise_multiplier=1.0),
+        sampled=True,
     ),
     SingleRelease(
         "Gaussian, sample without replacement",

@@ -146,11 +146,12 @@ def test_a_test_that_never_errs_can_be_refuted_with_the_least_runs_and_not_with_
 
 def test_what_a_label_claims_is_of_its_own_releases_each_kind_by_its_own_loss():
     from dpbench.auditing.worlds import _claimed
-    from dpbench.privacy.ledger import DrawAfterTest, Radial
+    from dpbench.privacy.ledger import Allocated, DrawAfterTest, Radial
 
     releases = [
         (Gaussian(2.0), 3, 3 / 4, 0.0), (Laplace(4.0), 2, 0.0, 1 / 2), (Radial(5.0), 1, 0.0, 1 / 5),
         (PureDP(0.3), 2, 0.0, 0.6), (DrawAfterTest(0.5, 0.25, 1e-6, 1e-3), 2, 0.0, 2 * 1.001),
+        (Allocated(4, Gaussian(2.0)), 3, 3.0, 0.0),
     ]  # fmt: skip
     for release, count, squares, pure in releases:
         composition = (CountedRelease(release, count, "mine"), CountedRelease(release, 7, "another"))

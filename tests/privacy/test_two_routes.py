@@ -12,6 +12,7 @@ from dpbench.privacy import Budget, Relation, accounting, budget, check, verify
 from dpbench.privacy.accounting import loss_distribution, renyi
 from dpbench.privacy.ledger import (
     ZCDP,
+    Allocated,
     BestOfRuns,
     BoundedRange,
     ConvexPerturbation,
@@ -91,6 +92,7 @@ CALIBRATED = {
     "poisson": ("poisson", ADD_REMOVE, 1e-6, COINS),
     "tight, Gaussian": ("tight", ADD_REMOVE, 1e-6, ((Gaussian(1.0), 20),)),
     "tight, Poisson": ("tight", ADD_REMOVE, 1e-6, COINS),
+    "tight, allocated rows": ("tight", ADD_REMOVE, 1e-6, ((Allocated(20, Gaussian(1.0)), 3),)),
     "tight, sketches and sums": ("tight", ADD_REMOVE, 1e-6, ((Sketch(450, 0.01, 1e-8), 1), (Gaussian(4.0), 3))),
     "tight, Poisson, replaced": ("tight", REPLACE_ONE, 1e-6, ((PoissonReplaced(0.05, Gaussian(1.0)), 50),)),
     "tight, fixed samples": ("tight", REPLACE_ONE, 1e-6, FIXED),

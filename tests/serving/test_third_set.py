@@ -17,7 +17,7 @@ from dpbench import algorithms
 from dpbench.algorithms import coordinate
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.exact.release import SeededMechanisms
-from dpbench.privacy.ledger import Gaussian, PoissonReplaced, Radial, plain
+from dpbench.privacy.ledger import Allocated, Gaussian, PoissonReplaced, Radial, plain
 from dpbench.problems.exact import ExactProblem
 from dpbench.serving import process, sandbox, wire
 from dpbench.serving import server as serving
@@ -116,6 +116,8 @@ ATTACKS = {
     "a plan of a class of the module that is no release": (
         [wire.PlanRequest(entries=[wire.PlannedRelease(label="a", count=1, release={"kind": "Ledger"})])],
         "not a release"),
+    "an allocation under replace-one": (
+        [planned(("sample", Allocated(4, Gaussian(40.0)), 1))], "add-remove"),
 }  # fmt: skip
 
 

@@ -50,9 +50,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpbench.privacy.accounting.allocation import LEAST_DELTA, Ratios, likelihood_ratio
 from dpbench.privacy.accounting.gaussian import normal_masses, squared_mu
 from dpbench.privacy.accounting.pure import pure_epsilon
 from dpbench.privacy.ledger import (
+    Allocated,
     BoundedRange,
     Counts,
     Gaussian,
@@ -86,7 +88,8 @@ def covers(releases: Counts, delta: float) -> bool:
     """
     if all(isinstance(release, BoundedRange) for release, _ in releases):
         return False
-    return delta >= 1e-13 and all(math.isfinite(_deviation(release)) for release, _ in releases)
+    least = LEAST_DELTA if any(isinstance(release, Allocated) for release, _ in releases) else 1e-13
+    return delta >= least and all(math.isfinite(_deviation(release)) for release, _ in releases)
 
 
 def epsilon_of(releases: Counts, delta: float) -> float | None:
@@ -97,11 +100,15 @@ def epsilon_of(releases: Counts, delta: float) -> float | None:
     gaussians = squared_mu(releases)
     rest = tuple((r, c) for r, c in releases if not isinstance(r, Gaussian))
     releases = (*rest, (Gaussian(gaussians**-0.5), 1)) if gaussians else rest  # they compose as one
-    directions = (False, True) if any(isinstance(r, Poisson | Sketch) for r, _ in releases) else (False,)
+    directions = (False, True) if any(isinstance(r, Poisson | Allocated | Sketch) for r, _ in releases) else (False,)
     try:
         epsilon = max(_epsilon(releases, delta, added) for added in directions)
     except _TooLarge:
-        return None
+        epsilon = math.inf
+    if any(isinstance(release, Allocated) for release, _ in releases):
+        # A mixture of Gaussian releases on all rows is no worse than one (joint convexity).
+        whole = tuple((r.release if isinstance(r, Allocated) else r, count) for r, count in releases)
+        epsilon = min(epsilon, epsilon_of(whole, delta) or math.inf)
     return epsilon if math.isfinite(epsilon) else None
 
 
@@ -116,7 +123,7 @@ def _epsilon(releases: Counts, delta: float, added: bool) -> float:
     parts = [
         (h * (first + np.arange(len(p))), p, count) for (first, p), (_, count) in zip(grids, releases, strict=True)
     ]
-    infinite = sum(count * _beyond(release) for release, count in releases)
+    infinite = sum(count * _beyond(release, added) for release, count in releases)
     if infinite >= delta:
         return math.inf
     # Chernoff's tilt suits many releases. Where one rare, large loss outweighs the others' sum, a smaller one does.
@@ -225,14 +232,30 @@ def _on_grid(release: Release, h: float, added: bool) -> tuple[int, Array]:
     return first, masses
 
 
-def _beyond(release: Release) -> float:
+def _beyond(release: Release, added: bool) -> float:
     """The mass beyond the range of the loss, or without a place on the grid."""
-    return BEYOND + (release.failure if isinstance(release, Sketch) else 0.0)
+    match release:
+        case Allocated():
+            pair = _ratios(release)
+            return pair.added if added else pair.removed
+        case Sketch():
+            return BEYOND + release.failure
+    return BEYOND
+
+
+def _ratios(release: Allocated) -> Ratios:
+    pair = likelihood_ratio(release.steps, release.release.noise_multiplier)
+    if pair is None:
+        raise _TooLarge
+    return pair
 
 
 def _range(release: Release, added: bool) -> tuple[float, float]:
     """Where the loss lies, but for `_beyond`."""
     match release:
+        case Allocated():
+            low, high = (math.log(max(_ratios(release).ratios[end], 1e-300)) for end in (0, -1))
+            return (-high, -low) if added else (low, high)
         case Gaussian(z):
             return 0.5 / z**2 - REACH / z, 0.5 / z**2 + REACH / z
         case Sketch(draws, ratio, _):
@@ -261,6 +284,15 @@ def _range(release: Release, added: bool) -> tuple[float, float]:
 def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
     """The masses under P and under Q of the cells between `edges`, losses."""
     match release:
+        case Allocated():
+            pair = _ratios(release)
+            losses = np.log(np.maximum(pair.ratios, 1e-300))
+            cells = np.searchsorted(edges, -losses if added else losses, side="right") - 1
+            mixed, without = (
+                np.asarray(np.bincount(cells, each, len(edges) - 1), dtype=float)
+                for each in (pair.ratios * pair.masses, pair.masses)
+            )
+            return (without, mixed) if added else (mixed, without)
         case Gaussian(z):
             return normal_masses(edges * z - 0.5 / z), normal_masses(edges * z + 0.5 / z)
         case Sketch(draws, ratio, _):
@@ -347,6 +379,8 @@ def _deviation(release: Release) -> float:
             return min(rate * math.sqrt(math.expm1(min(z**-2, 50.0))), 1 / z + 0.5 / z**2)
         case PoissonReplaced(rate, Gaussian(z)):
             return min(2 * rate * math.sqrt(math.expm1(min(0.25 * z**-2, 50.0))), 1 / z + 0.5 / z**2)
+        case Allocated(steps, Gaussian(z)):
+            return min(math.sqrt(math.expm1(min(z**-2, 50.0)) / steps), 1 / z + 0.5 / z**2)
         case WithoutReplacement(n, m, Gaussian(z)):
             spread = _deviation(Poisson(m / n, Gaussian(z)))
             return spread if math.log1p(m / n * math.expm1(min(10 / z, 700.0))) < WIDEST * spread else math.inf

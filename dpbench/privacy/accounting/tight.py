@@ -13,6 +13,7 @@ from dpbench.privacy.accounting.base import Accounting, smallest_scale
 from dpbench.privacy.accounting.gaussian import as_gaussian, gaussian_epsilon, gaussian_mu, squared_mu
 from dpbench.privacy.accounting.pure import Basic, Pure
 from dpbench.privacy.ledger import (
+    Allocated,
     BoundedRange,
     Counts,
     DrawAfterTest,
@@ -146,6 +147,8 @@ def _as_if_normal(plan: Counts, epsilon: float, delta: float) -> float:
                     total += count * (2 * rate) ** 2 * math.expm1(min((2 * z * scale) ** -2, 50.0))
                 case Poisson(_, Gaussian(z)) | WithoutReplacement(_, _, Gaussian(z)):
                     total += count * release.rate**2 * math.expm1(min((z * scale) ** -2, 50.0))
+                case Allocated(steps, Gaussian(z)):
+                    total += count / steps * math.expm1(min((z * scale) ** -2, 50.0))
                 case Gaussian(z):
                     total += count * (z * scale) ** -2
                 case Sketch(draws, ratio, _):
