@@ -377,7 +377,7 @@ CALLS = {
     "board merge": ([dpbench.merge], set()),
     "audit": ([dpbench.audit], set()),
 }
-LISTENERS = {"progress", "notify", "reading", "estimated"}
+LISTENERS = {"progress", "notify", "reading", "estimated", "asked"}  # what no command line can say
 
 
 @pytest.mark.parametrize("verb", CALLS)
