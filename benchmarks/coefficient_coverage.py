@@ -1,4 +1,4 @@
-"""Do the intervals of coefficients cover? Twenty families, seven real tables by resampling; numbers and two classes.
+"""Do intervals of coefficients cover? 22 families and eight real tables by resampling; numbers and two classes.
 
 `python -m benchmarks.coefficient_coverage [FITS]` draws FITS tables of each family, and of each real table by drawing
 its rows with replacement; where persons have several rows, persons are drawn. It fits each at every ε by the code that
@@ -197,12 +197,29 @@ def tails(rng: np.random.Generator, n: int) -> Table:
     return labelled(X, X @ [2.0, -1.0, 0.0] + 1, rng)
 
 
+def returners(rng: np.random.Generator, n: int) -> Table:
+    """Rows of n persons, 2.5 on average, each with a level of his own, and features that stay."""
+    who = np.repeat(np.arange(n), rng.geometric(0.4, n))
+    X = 0.5 * rng.uniform(-1, 1, (n, 3))[who] + 0.5 * rng.uniform(-1, 1, (len(who), 3))
+    return labelled(X, X @ [2.0, -1.0, 0.0] + 1.5 * rng.standard_normal(n)[who], rng, who=who.astype(str))
+
+
+def crowd(rng: np.random.Generator, n: int) -> Table:
+    """Rows of n persons, a few of whom have up to a hundred, and another slope."""
+    m = np.minimum(rng.zipf(1.8, n), 100)
+    who = np.repeat(np.arange(n), m)
+    X = 0.5 * rng.uniform(-1, 1, (n, 2))[who] + 0.5 * rng.uniform(-1, 1, (len(who), 2))
+    z = X[:, 0] * np.where(m[who] > 5, -1.0, 2.0) + rng.standard_normal(n)[who] - 0.5
+    return labelled(X, z, rng, who=who.astype(str))
+
+
 FAMILIES: dict[str, tuple[Callable[[np.random.Generator, int], Table], int]] = {
     "mixture": (mixture, 6000), "curved": (curved, 8000), "rare": (rare, 10000), "wide": (wide, 10000),
     "chain": (chain, 20000), "zeros": (zeros, 5000), "binary": (binary, 8000), "low": (low, 20000),
     "small": (small, 2000), "crossed": (crossed, 15000), "visits": (visits, 6000), "regulars": (regulars, 5000),
     "plain": (plain, 10000), "steep": (steep, 30000), "uncommon": (uncommon, 20000), "kinds": (kinds, 20000),
     "bent": (bent, 10000), "mixed": (mixed, 5000), "lone": (lone, 3000), "tails": (tails, 20000),
+    "returners": (returners, 10000), "crowd": (crowd, 8000),
 }  # fmt: skip
 WHO = "who"  # the column that tells persons
 
@@ -214,12 +231,19 @@ def doctor() -> Table:
     return table[["age", "outwork", "female"]].assign(docvis=seen, who=who)
 
 
+def any_visit() -> Table:
+    """Whether a German was at a doctor in a year."""
+    table = doctor()
+    return table.drop(columns="docvis").assign(seen=np.where(table["docvis"] > 0, "yes", "no"))
+
+
 REAL = {
     "CPSSW8": ("earnings", rdata("AER", "CPSSW8")),
     "CPS1988": ("wage", rdata("AER", "CPS1988")),
     "NOxEmissions": ("LNOx", rdata("robustbase", "NOxEmissions")),
     "txhousing": ("median", rdata("ggplot2", "txhousing", "city", "volume", "date")),
     "rwm5yr": ("docvis", doctor),
+    "rwm5yr-any": ("seen", any_visit),
     "SmokeBan": ("smoker", lambda: rdata("AER", "SmokeBan")()[["smoker", "ban", "age", "gender"]]),
     "k401ksubs": ("e401k", lambda: rdata("wooldridge", "k401ksubs")()[["e401k", "age", "marr", "male"]]),
 }

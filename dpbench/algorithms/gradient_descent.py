@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -166,7 +166,7 @@ class AveragedGD(dp.Algorithm):
 
     clip: c; None: what bounds ℓ' by itself, 0.3 for squared loss. safety: κ; None: 0.03, 0.02 for squared
     loss, 0.2 ln k for k classes. intervals: of logistic loss, whether 55 % of ρ are kept for what intervals of
-    coefficients need (`newton_step`).
+    coefficients need (`newton_step`); "clustered": where rows of one person are not independent.
     """
 
     name = "dp-gd-average"
@@ -185,7 +185,7 @@ class AveragedGD(dp.Algorithm):
         step: dp.Positive | None = None
         safety: dp.Positive | None = None
         work: dp.Positive = WORK
-        intervals: bool = False
+        intervals: bool | Literal["clustered"] = False
 
     def complete(self, problem, settings):
         if settings.intervals and (problem.loss.name != "logistic" or (settings.clip or 1.0) < 1):
@@ -195,9 +195,12 @@ class AveragedGD(dp.Algorithm):
 
     audit_case = dp.AuditCase({"clip": 1.0}, loss="squared")
 
-    canaries = tuple(
-        dp.AuditCase({"intervals": True}, loss="logistic", d=1, steepest=label == "last gradient", label=label)
-        for label in ("first curvature", "last gradient", "curvature")
+    canaries = (
+        *(
+            dp.AuditCase({"intervals": True}, loss="logistic", d=1, steepest=label == "last gradient", label=label)
+            for label in newton_step.SHARES
+        ),
+        dp.AuditCase({"intervals": "clustered"}, loss="logistic", d=1, label="scores"),
     )
 
     def work(self, n, d, settings):
@@ -210,7 +213,8 @@ class AveragedGD(dp.Algorithm):
         T, _, rho = self._steps(problem, mechanisms, settings)
         mechanisms.plan("gradient", at_rho(rho / T), T)
         if settings.intervals:
-            newton_step.plan_logistic(mechanisms)
+            for label, share in newton_step.logistic_shares(settings.intervals).items():
+                mechanisms.plan(label, at_rho(share * mechanisms.budget.rho), 1)
 
     def _steps(self, problem: dp.Declaration, mechanisms: dp.Mechanisms, settings: Settings) -> tuple[int, float, Any]:
         """T, by how much a neighbour moves the gradient, and what of ρ descent has."""
@@ -241,7 +245,7 @@ class AveragedGD(dp.Algorithm):
             trace(t + 1, mean if t >= first else W, passes=t + 1)
         tails: list[Any] | None = None
         if settings.intervals:
-            tails = newton_step.logistic_steps(problem, mechanisms, mean, released)
+            tails = newton_step.logistic_steps(problem, mechanisms, mean, released, settings.intervals)
         if problem.loss.outputs > 1:
             tails = [TailGradient(one, moved * math.sqrt(T / (2 * rho)), step, T - first) for one in released]
         return dp.RunResult(mean, T=[T] * len(W), evidence=tails)

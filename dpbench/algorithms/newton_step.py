@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbench.algorithms import base as dp
-from dpbench.privacy.ledger import at_rho
 
-DESCENT, FIRST, GRADIENT, CURVATURE = 0.45, 0.08, 0.37, 0.10  # of ρ, of a logistic model with intervals
+DESCENT = 0.45  # of ρ, of a logistic model with intervals
+SHARES = {"first curvature": 0.08, "last gradient": 0.37, "curvature": 0.10}  # of ρ, by label
+CLUSTERED = SHARES | {"last gradient": 0.27, "scores": 0.10}
 STRICT = 4.0  # of the noise on the first matrix, which its least eigenvalue has to exceed
 
 
@@ -64,42 +65,53 @@ LOGISTIC = (
     dp.Disclosure("last gradient", "the mean gradient a step from there", count="1", add_remove="R/n",
                   why="|ℓ'| ≤ 1, ‖x‖ ≤ R", when="intervals"),
     gram_disclosure("mean of p(1 - p)xxᵀ there", "R²/(4n)", "curvature", when="intervals"),
+    gram_disclosure("mean of ℓ'²xxᵀ there", "R²/n", "scores", when="intervals=clustered"),
 )  # fmt: skip
 
 
-def plan_logistic(mechanisms: dp.Mechanisms) -> None:
-    """See `Algorithm.plan`, of what `logistic_steps` releases."""
-    for one, share in zip(LOGISTIC, (FIRST, GRADIENT, CURVATURE), strict=True):
-        mechanisms.plan(one.label, at_rho(share * mechanisms.budget.rho), 1)
+def logistic_shares(intervals: bool | str) -> dict[str, float]:
+    """Label → its share of ρ, of what `logistic_steps` releases; intervals: True or "clustered"."""
+    return CLUSTERED if intervals == "clustered" else SHARES
 
 
-def logistic_steps(problem: Any, mechanisms: dp.Mechanisms, W: dp.Array, moments: dp.Array) -> list[ReleasedStep]:
+def logistic_steps(
+    problem: Any, mechanisms: dp.Mechanisms, W: dp.Array, moments: dp.Array, intervals: bool | str
+) -> list[ReleasedStep]:
     """One `ReleasedStep` for each model of W (k, d), from a point that is a Newton step away from it.
 
     The models of descent are too far from the least loss for one Newton step: where slopes are steep the curvature
     changes on the way, and 79 to 92 % of intervals were right. So the step from W, by the mean gradient `moments`
     (k, d) that descent has released and the curvature at W, is made first, and gradient and curvature are released
-    there. A row's p(1 - p)xxᵀ is positive semidefinite, of rank one and norm at most R²/4.
+    there. A row's p(1 - p)xxᵀ is positive semidefinite, of rank one and norm at most R²/4, its ℓ'²xxᵀ of norm at most
+    R². The latter are released where the law of the labels does not say them: rows of one person are not independent.
     """
     n, square, d = problem.n, problem.loss.smoothness * problem.row_bound**2, W.shape[1]
-    rho = np.broadcast_to(mechanisms.budget.rho, (len(W),))
-    first = noisy_gram(mechanisms, problem.data_hessian(W), square, n, FIRST * rho, label="first curvature")
-    least = deviation(mechanisms, square, n, FIRST * rho)
+    rho = {
+        label: share * np.broadcast_to(mechanisms.budget.rho, (len(W),))
+        for label, share in logistic_shares(intervals).items()
+    }
+
+    def curvature(label: str) -> dp.Array:
+        return noisy_gram(mechanisms, problem.data_hessian(W), square, n, rho[label], label=label)
+
+    first, least = curvature("first curvature"), deviation(mechanisms, square, n, rho["first curvature"])
     values, vectors = np.linalg.eigh(first)
     values = np.maximum(values, least[:, None] * math.sqrt(2 * d))  # below, noise is all there is
     W = W - np.einsum("kij,kj->ki", vectors, np.einsum("kij,ki->kj", vectors, moments) / values)
     sensitivity = problem.row_bound / n
     gradient = mechanisms.gaussian(
-        problem.bounded_gradient(W, 1.0), sensitivity=sensitivity, rho=GRADIENT * rho, label="last gradient"
+        problem.bounded_gradient(W, 1.0), sensitivity=sensitivity, rho=rho["last gradient"], label="last gradient"
     )
-    curvature = noisy_gram(mechanisms, problem.data_hessian(W), square, n, CURVATURE * rho, label="curvature")
+    second = curvature("curvature")
+    scores: Any = [None] * len(W)
+    if "scores" in rho:
+        moment = problem.score_moment(W, 1.0)
+        scores = noisy_gram(mechanisms, moment, problem.row_bound**2, n, rho["scores"], label="scores")
     stds = (
-        (2 if mechanisms.doubled else 1) * sensitivity / np.sqrt(2 * GRADIENT * rho),
-        deviation(mechanisms, square, n, CURVATURE * rho),
+        (2 if mechanisms.doubled else 1) * sensitivity / np.sqrt(2 * rho["last gradient"]),
+        deviation(mechanisms, square, n, rho["curvature"]),
         STRICT * least,
     )
-    parts = zip(W, gradient, first, curvature, strict=True)
-    return [
-        ReleasedStep(w, g, gram, H, None, *map(float, std))
-        for (w, g, gram, H), std in zip(parts, zip(*stds, strict=True), strict=True)
-    ]
+    parts = zip(W, gradient, first, second, scores, strict=True)
+    stds_of = zip(*stds, strict=True)
+    return [ReleasedStep(*one, *map(float, std)) for one, std in zip(parts, stds_of, strict=True)]

@@ -223,8 +223,7 @@ def plan(spec: Spec) -> FitPlan:
             "intervals: they are derived for numbers by boosted-ssp and two classes by dp-gd-average, of at most 1,500 "
             "columns, at delta > 0, without ridge or class weights; leave algorithm, l2 and class_weight out"
         )
-    if intervals and spec.unit and losses.get(loss).binary:
-        raise ParameterError("intervals: of two classes they are not derived for several rows of one person")
+    clustered = {"intervals": "clustered"} if intervals and spec.unit and losses.get(loss).binary else {}
 
     # The split below tries several budgets, and each accountant's search takes tens of milliseconds.
     @cache
@@ -233,7 +232,7 @@ def plan(spec: Spec) -> FitPlan:
         parts = share(epsilon, delta, models, gaussian=method.gaussian and whole.accounting == "tight")
         given = public_settings(name, spec.n, columns, parts[0]) if spec.rule else {}
         within = windows.SETTINGS if how == "window" else {}
-        settings = make_settings(method, {**fixed, **given, **within, **spec.settings})
+        settings = make_settings(method, {**fixed, **given, **within, **spec.settings, **clustered})
         problem = _declared(spec, loss, columns, method, settings)
         each = budget_of(method, spec.n, *parts, whole.relation, accounting)
         flaw = "" if method.private else f"{method.name} looks at the data without paying"

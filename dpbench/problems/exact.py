@@ -86,6 +86,7 @@ class ExactSums(MeansOfSums, Problem):
     _rows: Any
     limit = LARGEST_ITERATE
     bits = 0  # of a row's weight: that of `problems.persons`
+    hessian_bits = ROW_BITS  # of rows as Hessians are made of them
     steady = False  # whether a solver's work is the same for all data
 
     def _checked_bound(self, bound: float | None) -> float:
@@ -161,7 +162,7 @@ class ExactSums(MeansOfSums, Problem):
         # In 2⁻⁸ of the largest there can be, so that a sum of h x xᵀ fits 64 bits for as many rows as may be.
         step = self.loss.smoothness * 2.0**-CURVATURE_BITS
         function = functools.partial(_curvature, self._curvature(curvature), step, not self.loss.convex)
-        return self._outer(function, W, CURVATURE_BITS, step, rows, signed=not self.loss.convex)
+        return self._outer(function, W, CURVATURE_BITS, step, rows, self.hessian_bits, signed=not self.loss.convex)
 
     def score_moment(self, W: np.ndarray, bound: float) -> Any:
         """See `EmpiricalRisk`; squares on a grid of 2⁻¹² of their bound."""
@@ -175,12 +176,24 @@ class ExactSums(MeansOfSums, Problem):
         return self._outer(pointwise, self.margins(W), 0, 1.0) / self.n
 
     def _outer(
-        self, function: Pointwise, W: np.ndarray, bits: int, step: float, rows: Any = None, *, signed: bool = False
+        self,
+        function: Pointwise,
+        W: np.ndarray,
+        bits: int,
+        step: float,
+        rows: Any = None,
+        row_bits: int = ROW_BITS,
+        *,
+        signed: bool = False,
     ) -> Any:
-        """Σ h_i x_i x_iᵀ, h = function(z, y, out) integers, in steps, up to 2^bits; of either sign where `signed`."""
-        moved = outer(self._square, 2**bits, signed=signed)
-        total = self._whole((1, self.d, self.d), gram_sum, 2**bits * self._square, rows, function, W, ROW_BITS)
-        return (Sum if signed else Gram)(total, 2.0 ** (-2 * ROW_BITS) * step, moved)
+        """Σ h_i x_i x_iᵀ, h = function(z, y, out) integers, in steps, up to 2^bits; of either sign where `signed`.
+
+        x_i are cut towards zero to multiples of 2^-row_bits, which makes no row longer.
+        """
+        square = self._square >> 2 * (ROW_BITS - row_bits)
+        moved = outer(square, 2**bits, signed=signed)
+        total = self._whole((1, self.d, self.d), gram_sum, 2**bits * square, rows, function, W, row_bits)
+        return (Sum if signed else Gram)(total, 2.0 ** (-2 * row_bits) * step, moved)
 
     def least_eigenvalue(self, gram: Any) -> Eigenvalue:
         """See `EmpiricalRisk`; the place where Cholesky's factorisation of A - σI breaks down, found by halving.
@@ -654,9 +667,11 @@ def gram_sum(
     bits: int,
     chosen: np.ndarray | None = None,
 ) -> Whole:
-    """(1, d, d) Σ h_i x_i x_iᵀ in squares of the grid's step, h = function(<x_i, w>, y_i, out) integers, or 1."""
+    """(1, d, d) Σ h_i x_i x_iᵀ in squares of 2^-bits, h = function(<x_i, w>, y_i, out) integers, or 1."""
     total = np.zeros((1, rows.d, rows.d), dtype=np.int64)
     for A, y in rows.in_float64.blocks(chosen, min(room, BLOCK)):
+        if bits < ROW_BITS:
+            A = (A * 2.0**bits).trunc() / 2.0**bits if rows.sparse else np.trunc(A * 2.0**bits) / 2.0**bits
         if function is None or W is None:
             weighted = A
         else:

@@ -23,7 +23,8 @@ convex functions over them.)
 On integers: a sum of a·c·x is Σ over the different a of a times a sum of today's, so there is no new rounding.
 Its unit is 2⁻ᴮ of today's, its distances are 2ᴮ as many of them. Alone the mean of ggᵀ for intervals is no sum over
 rows: see `PersonsProblem.score_moment`. With m = 1 for all, a = 2ᴮ, and the numbers are
-today's, to the byte; but for the noise of a row bound of three columns or fewer, whose grid is the finer.
+today's, to the byte; but for the noise of a row bound of three columns or fewer, whose grid is the finer, and for
+Hessians, of rows that are cut shorter.
 
 *What does not follow* is refused: objective perturbation (a person's Hessian has any rank, and what the accounting
 bounds is a tail of one direction), rows that are sampled or taken in turn (a person of m rows is hit more often, and by
@@ -49,6 +50,7 @@ from dpbench.problems.exact import MANTISSA, STEP, ExactProblem, Whole, positive
 from dpbench.problems.rows import BLOCK, Rows
 
 BITS = 12  # at m ≤ 64 a weight is within 2 % of 1/m, and sums over 2¹⁸ persons fit 64 bits
+HESSIAN_BITS = 12  # of a row of a Hessian, whose 8 bits of curvature take the room that weights need
 PART_BITS = 14  # of a person's mean gradient, where its square is summed
 ROOM = 30  # M·2ᴮ ≤ 2³⁰: then rows of norm 2 with slopes of 1 fit
 
@@ -121,6 +123,8 @@ class PersonsProblem(ExactProblem):
 
     Everything that is not a sum over all rows is refused.
     """
+
+    hessian_bits = HESSIAN_BITS
 
     def __init__(self, X: Any, y: np.ndarray, of: OfPersons, **declared: Any) -> None:
         weights, self.bits, number, codes = of

@@ -91,6 +91,7 @@ CANARIES = [
     for loss, names in TAKEN.items()
     for name in names
 ] + [(NUMBERS, {**OF["squared"][1], **given}) for given in ({}, {"row_bound": "private"}, {"intervals": True})]
+CANARIES.append((CLASSES, {**OF["logistic"][1], "intervals": True}))
 
 
 @pytest.mark.slow

@@ -329,6 +329,22 @@ def test_of_persons_they_are_of_their_number_and_wider_where_rows_repeat(tmp_pat
     assert loaded.intervals_notes_ == released.intervals_notes_
 
 
+def test_of_two_classes_and_persons_rows_that_repeat_say_no_more_than_once():
+    X, y = classes(1500)
+    shown = [
+        classifier(np.tile(X, (times, 1)), np.tile(y, times), np.tile(np.arange(1500), times), epsilon=20.0, unit=True,
+                   random_state=0)
+        for times in (1, 4)
+    ]  # fmt: skip
+    assert shown[0].intervals_.equals(shown[1].intervals_)
+    assert "over persons drawn at random" in shown[0].intervals_notes_[0]
+    assert len(shown[0].intervals_notes_) == 1
+    assert {"scores", "last gradient"} < {entry.label for entry in shown[0].releases_}
+    alone = classifier(np.tile(X, (4, 1)), np.tile(y, 4), epsilon=20.0, random_state=0).intervals_
+    width = [one["high"] - one["low"] for one in (shown[1].intervals_, alone)]
+    assert (width[0] / width[1] > 1.6).all()
+
+
 def test_where_none_are_derived_one_line_says_so():
     X, y = table()
     for given in ({"algorithm": "dp-gd-average"}, {"l2": 0.1}, {"intervals": "yes"}):
@@ -338,9 +354,9 @@ def test_where_none_are_derived_one_line_says_so():
         dpbench.fit(X / 20, y / 100, algorithm="boosted-ssp", loss="squared", epsilon=1.0, seed=0, intervals=True)
     X, y = classes()
     for given in ({"algorithm": "objpert"}, {"l2": 0.1}, {"class_weight": {"yes": 2}}, {"classes": ["no", "yes", "?"]},
-                  {"unit": True}, {"settings": {"clip": 0.5}}):  # fmt: skip
+                  {"settings": {"clip": 0.5}}):  # fmt: skip
         with pytest.raises(UserError, match=r"^intervals"):
-            classifier(X, y, np.arange(len(y)) if "unit" in given else None, **given)
+            classifier(X, y, **given)
 
 
 # Two classes: a step from the model, and gradient and curvature there.
@@ -362,30 +378,35 @@ class Watch:
 def test_a_replaced_row_moves_the_releases_of_two_classes_by_no_more_than_declared(kind, seed):
     drawn, worlds = np.random.default_rng(seed), []
     X, W = 0.3 * drawn.uniform(-1, 1, (20, 3)), drawn.standard_normal((1, 3)) * (seed > 1)
+    W[0, 0] -= 9 * (seed == 2)  # where a slope is 1
     for x, label in ((np.eye(3)[0], 1.0), (np.eye(3)[seed % 2], -1.0)):
         watch = Watch()
         one = kind(np.vstack([x, X]), np.append(label, np.sign(X[:, 0])), loss="logistic", row_bound=1.0)
-        newton_step.logistic_steps(one, watch, W, 0 * W)
+        newton_step.logistic_steps(one, watch, W, 0 * W, "clustered")
         worlds.append(watch.seen)
     # Of one row and two labels the gradients are half as far apart as any two vectors of their length.
     attained = {
         "last gradient": 0.49 * (seed == 0),
         **dict.fromkeys(("first curvature", "curvature"), 0.99 * (seed == 1)),
+        "scores": 0.7 * (seed == 2),  # one of two orthogonal matrices
     }
-    assert [*worlds[0]] == ["first curvature", "last gradient", "curvature"]
+    assert [*worlds[0]] == ["first curvature", "last gradient", "curvature", "scores"]
     for label, (here, declared) in worlds[0].items():
         apart = np.linalg.norm(here - worlds[1][label][0])
         assert apart <= declared * (1 + 1e-9)
         assert apart >= attained[label] * declared
     p = 1 / (1 + np.exp(-one.X @ W[0]))  # X and W of the last world: the first step is 0
     np.testing.assert_allclose(worlds[1]["curvature"][0][0], (one.X.T * p * (1 - p)) @ one.X / 21, atol=1e-3)
+    r = p - (one.y + 1) / 2
+    np.testing.assert_allclose(worlds[1]["scores"][0][0], (one.X.T * r**2) @ one.X / 21, atol=1e-3)
 
 
-def test_the_noise_of_a_step_of_two_classes_is_what_it_says():
+@pytest.mark.parametrize("asked", [True, "clustered"])
+def test_the_noise_of_a_step_of_two_classes_is_what_it_says(asked):
     n, k, d = 50, 1000, 2
     problem, method = Problem(np.zeros((n, d)), np.ones(n), loss="logistic", row_bound=1.0), get("dp-gd-average")
     budget = Budget(1.0, 1e-5, Relation.REPLACE_ONE, "tight")
-    settings = make_settings(method, {"intervals": True, "T": 4, "clip": 1.0})
+    settings = make_settings(method, {"intervals": asked, "T": 4, "clip": 1.0})
     run_ = run_batch(problem, method, [settings] * k, np.zeros((k, d)), budget, [f"noise/{i}" for i in range(k)])
     matrices = np.array([step.curvature for step in run_.evidence])
     gradients = np.array([step.moment for step in run_.evidence])
@@ -396,8 +417,12 @@ def test_the_noise_of_a_step_of_two_classes_is_what_it_says():
     assert run_.evidence[0].least == pytest.approx(newton_step.STRICT * first, rel=0.07)
     ledger = run_.mechanisms.ledger.of(0)
     costs = {entry.label: entry.count / entry.release.noise_multiplier**2 / (2 * budget.rho) for entry in ledger}
-    names = ("gradient", "first curvature", "last gradient", "curvature")
-    assert costs == {name: pytest.approx(cost) for name, cost in zip(names, (0.45, 0.08, 0.37, 0.10), strict=True)}
+    shares = {"gradient": 0.45, "first curvature": 0.08, "last gradient": 0.37, "curvature": 0.10}
+    if asked == "clustered":
+        shares |= {"last gradient": 0.27, "scores": 0.10}
+        scores = np.array([step.scores for step in run_.evidence])
+        assert np.std(scores[:, 0, 0]) == pytest.approx(4 * np.std(matrices[:, 0, 0]), rel=0.1)  # R² and R²/4
+    assert costs == {name: pytest.approx(cost) for name, cost in shares.items()}
 
 
 def test_without_noise_it_is_logistic_regression_with_its_information():

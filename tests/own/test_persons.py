@@ -73,6 +73,7 @@ SUMS = {
     "labels": ("squared", lambda p, w: p.label_moments(1.0)),
     "value": ("logistic", lambda p, w: p.clipped_value(w, 2.0)),
     "scores": ("squared", lambda p, w: p.score_moment(w, 0.3)),
+    "slopes": ("logistic", lambda p, w: p.score_moment(w, 1.0)),
     "curvature": ("squared", lambda p, w: p.clipped_curvature(w, 0.3)),
     "coordinates": ("squared", lambda p, w: p.clipped_gradient(w, np.array([0.5]), even=True)),
     "coordinate": ("squared", lambda p, w: moved(p.coordinate_state(w)).derivative(0, np.array([0.3]))),
@@ -251,6 +252,19 @@ def test_the_objective_counts_each_person_once():
     losses = (y - X @ w[0]) ** 2 / 2
     mean = np.mean([losses[ids == one].mean() for one in np.unique(ids)])
     assert problem(data).value(w)[0] == pytest.approx(mean, abs=1e-4)
+
+
+def test_of_many_persons_the_hessian_is_the_mean_of_theirs_and_fits_64_bits():
+    rng, sizes = np.random.default_rng(0), [100, *[3] * 3000, *[1] * 2000]
+    X, y, ids = data = table(rng, sizes, loss="logistic")
+    w = np.array([[0.8, -1.2, 0.4]])
+    p = 1 / (1 + np.exp(-X @ w[0]))
+    m = np.bincount(names := np.unique(ids, return_inverse=True)[1])[names]
+    made = problem(data, "logistic").data_hessian(w)
+    np.testing.assert_allclose(made.integers[0] * made.unit, (X.T * p * (1 - p) / m) @ X / len(sizes), atol=2e-4)
+    place = rng.permutation(len(y))
+    again = problem((X[place], y[place], ids[place]), "logistic").data_hessian(w)
+    assert (again.integers == made.integers).all()
 
 
 def test_the_scores_are_squares_of_a_persons_mean_gradient():
