@@ -122,7 +122,8 @@ def compare(
         schema: what is public of the table (`dpbench.schema`), or its TOML file. None drafts one, with a warning: what
             it finds in the data is then taken for public.
         extra: further methods, names or "file.py:Class".
-        holdout: the share of rows kept apart to judge by, in (0, 0.5], chosen by their positions.
+        holdout: the share of rows kept apart to judge by, in (0, 0.5], chosen by their positions; with a unit, of
+            persons, with one row of each.
         precision: "float64" or "float32", in which the rows are kept and multiplied; sums are float64 in both.
         seeds: replicates of each.
         results, jobs: as of `run_algorithm`; the runs go to `results/adhoc/compare-DATA`.
@@ -159,9 +160,11 @@ def compare(
     labels = datasets.labels_of(table.task)
     name = own.stem_of(data)
     try:
-        dataset = own.keep(table.X, table.y, name, RECIPE, labels=labels, held_out=table.held_out, source=data)
+        dataset = own.keep(table.X, table.y, name, RECIPE, labels=labels, held_out=table.held_out, whose=table.whose,
+                           source=data)  # fmt: skip
         words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
-        shape = f"{table.X.shape[0]:,} rows in use, {table.X.shape[1]:,} columns"
+        of = "" if table.whose is None else f" of {len(np.unique(table.whose)):,} persons"
+        shape = f"{table.X.shape[0]:,} rows{of} in use, {table.X.shape[1]:,} columns"
         notify(f"{dataset}: {shape}, {words}; {RECIPE}")
         if cache:
             notify(
@@ -181,7 +184,7 @@ def compare(
 
         found = []
         for each in epsilons:
-            entered = ranking.field_of(problem, each, references_of.values(), seeds, persons=table.persons)
+            entered = ranking.field_of(problem, each, references_of.values(), seeds, persons=table.whose is not None)
             names, tables = list(entered.jobs), []
             for part in inner:  # a method is chosen here, and judged on the rows held out
                 there = ranking.field_of(part, share * each, names, some)

@@ -26,31 +26,39 @@ CUT = f"cut: on a tenth of the rows (at {SHARE} ε) more than {ERRORS:g} standar
 
 def made(dataset: str, words: str, name: str, source: str | os.PathLike[str]) -> list[str]:
     """The problem of every tenth row in use of kept data, judged on the rows after them; source: the file."""
-    X, y, labels = _in_use(dataset)
-    # A slice copies nothing, so a large table stays on the disk.
-    held_out = X[1::SHARE], y[1::SHARE]  # none that the ranking is judged on
+    X, y, labels, whose = _in_use(dataset)
+    # A slice copies nothing, so a large table stays on the disk. Persons are counted on, not rows.
+    one, other = slice(None, None, SHARE), slice(1, None, SHARE)
+    use, apart = (one, other) if whose is None else (whose % SHARE == 0, _first(whose) & (whose % SHARE == 1))
     recipe = f"every {SHARE}th row of {dataset}"
-    kept = datasets.keep(X[::SHARE], y[::SHARE], f"{name}-tenth", recipe, labels=labels, held_out=held_out,
-                         source=source)  # fmt: skip
+    kept = datasets.keep(X[use], y[use], f"{name}-tenth", recipe, labels=labels, held_out=(X[apart], y[apart]),
+                         whose=whose if whose is None else whose[use], source=source)  # fmt: skip
     return [f"{kept}:{words}"]
 
 
 def folds(dataset: str, words: str, name: str, source: str | os.PathLike[str]) -> list[str]:
     """Problems on the rows in use of kept data: of each a part of them, drawn by positions, is held out."""
-    X, y, labels = _in_use(dataset)
-    fold, problems = np.random.default_rng(FOLDS).permutation(len(y)) % FOLDS, []
+    X, y, labels, whose = _in_use(dataset)
+    each = np.arange(len(y)) if whose is None else whose
+    fold, problems = (np.random.default_rng(FOLDS).permutation(each.max() + 1) % FOLDS)[each], []
     for i in range(FOLDS):
+        use, apart = fold != i, (fold == i) & _first(each)
         kept = datasets.keep(
-            X[fold != i], y[fold != i], f"{name}-fold{i + 1}", f"fold {i + 1} of {FOLDS} of {dataset}",
-            labels=labels, held_out=(X[fold == i], y[fold == i]), source=source,
+            X[use], y[use], f"{name}-fold{i + 1}", f"fold {i + 1} of {FOLDS} of {dataset}", labels=labels,
+            held_out=(X[apart], y[apart]), whose=whose if whose is None else whose[use], source=source,
         )  # fmt: skip
         problems.append(f"{kept}:{words}")
     return problems
 
 
-def _in_use(dataset: str) -> tuple[np.ndarray, np.ndarray, Literal["binary", "real"]]:
+def _in_use(dataset: str) -> tuple[np.ndarray, np.ndarray, Literal["binary", "real"], np.ndarray | None]:
     data = datasets.load(dataset)
-    return data.X, data.y, datasets.labels_of(data.facts["task"])
+    return data.X, data.y, datasets.labels_of(data.facts["task"]), data.whose
+
+
+def _first(whose: np.ndarray) -> np.ndarray:
+    """(n,) whether a row is its person's first: one is judged by, so that each person counts once."""
+    return np.isin(np.arange(len(whose)), np.unique(whose, return_index=True)[1])
 
 
 def hopeless(scores: Mapping[str, tuple[float, float]]) -> set[str]:

@@ -77,6 +77,8 @@ def _optimum(problem: Problem) -> tuple[np.ndarray | None, str]:
         if not problem.convex or problem.l1:
             return None, ""
     # Classes that a line separates have no minimum, and the smallest ridge gives them one.
+    if problem.weighted:
+        return None, ""
     try:
         l2 = problem.l2 + 1 / (problem.n * problem.d)
         ridge = Problem(problem.X, problem.y, loss=problem.loss, l2=l2, row_bound=problem.row_bound)

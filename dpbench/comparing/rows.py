@@ -10,7 +10,7 @@ import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -40,7 +40,7 @@ class OwnTable:
 
     columns: the d column names. held_out: (X, y) of the rows kept apart. unit: what 1 of y is in the file's own unit.
     classes: what -1 and +1 are in the file; None of a number. warnings: what used the data on the way. notes: what else
-    there is to say. persons: whether each row is one person's, drawn of several.
+    there is to say. whose: (n,) from 0, equal for rows of one person; then of each in `held_out` there is one row.
     """
 
     X: np.ndarray
@@ -51,7 +51,7 @@ class OwnTable:
     classes: tuple[str, str] | None
     warnings: list[str]
     notes: list[str]
-    persons: bool = False
+    whose: np.ndarray | None = None
 
     @property
     def task(self) -> Literal["binary", "regression"]:
@@ -100,11 +100,13 @@ def read(
     _check_task(described.target, task)
     if Path(data).stat().st_size < LARGE / 8:
         progress = silent  # it would be a flash
-    taken = None if described.unit is None else _one_of_each(data, described)
-    of_use, apart, left_out = _arrays(data, described, holdout, precision, progress, taken)
-    if taken is not None:
-        apiece = f"one row of each {described.unit}, drawn by its place"
-        notes.append(f"{apiece}, so that no person is in use and held out; a fit takes all rows of each")
+    persons = None if described.unit is None else _persons(data, described, holdout)
+    of_use, apart, left_out, whose = _arrays(data, described, holdout, precision, progress, persons)
+    if whose is not None:
+        notes.append(
+            f"all rows of each {described.unit} are in use and weigh 1/m, or one row of it, drawn by its place, is "
+            "held out, so that each counts once"
+        )
     if left_out:  # rows of zeros move no model, and there is nothing to judge by
         notes.append(f"{left_out:,} rows without a usable label or cell, zeros in a fit, are left out")
     if isinstance(of_use[0], np.memmap):
@@ -118,7 +120,7 @@ def read(
         None if classes is None else (word(classes[0]), word(classes[1])),
         warnings,
         notes,
-        described.unit is not None,
+        whose,
     )
 
 
@@ -145,14 +147,27 @@ def _check_task(target: Target, task: str | None) -> None:
         )
 
 
-def _one_of_each(data: str | os.PathLike[str], schema: Schema) -> np.ndarray:
-    """(n,) whether a row is the one of its person that is taken, by a draw of places; no row that is nobody's is."""
+class _Persons(NamedTuple):
+    """Of all rows: whose (n,) they are, whether (n,) they are in use, and whether (n,) they are held out."""
+
+    whose: np.ndarray
+    used: np.ndarray
+    apart: np.ndarray
+
+
+def _persons(data: str | os.PathLike[str], schema: Schema, holdout: float) -> _Persons:
+    """A share `holdout` of the persons, drawn by places, is held out with one row each; nobody's rows are nowhere."""
     names = np.concatenate([ids(str(schema.unit), part[schema.unit]) for part in parts(data, schema)])
-    place = np.random.default_rng(SPLIT).permutation(len(names))
-    different, first = np.unique(names[place], return_index=True)
-    taken = np.zeros(len(names), dtype=bool)
-    taken[place[first[different != ""]]] = True
-    return taken
+    draw = np.random.default_rng(SPLIT)
+    place = draw.permutation(len(names))
+    different, first, whose = np.unique(names[place], return_index=True, return_inverse=True)
+    whose[place] = whose.copy()
+    apart = np.isin(np.arange(len(names)), place[first])
+    # Drawn by the place of a row of each, so that no id has a say.
+    held = np.empty(len(different), dtype=bool)
+    held[np.argsort(place[first])] = draw.random(len(different)) < holdout
+    known = (different != "")[whose]
+    return _Persons(whose, known & ~held[whose], known & held[whose] & apart)
 
 
 def _arrays(
@@ -161,37 +176,42 @@ def _arrays(
     holdout: float,
     precision: str,
     progress: Callable[[str, float], None],
-    taken: np.ndarray | None = None,
-) -> tuple[Arrays, Arrays, int]:
-    """((X, y) in use, (X, y) held out, how many rows are left out): one pass counts, one writes. taken: or all."""
+    persons: _Persons | None = None,
+) -> tuple[Arrays, Arrays, int, np.ndarray | None]:
+    """((X, y) in use, (X, y) held out, how many rows are left out, whose are in use): one pass counts, one writes."""
     target, encoding = schema.target, encoding_of(schema, intercept=True)
     # Positions decide what is held out, so both passes draw the same rows, and no cell has a say.
     draw, counts = np.random.default_rng(SPLIT), np.zeros(2, dtype=int)
-    of_part: Callable[[Any], Any] = lambda part: True if taken is None else taken[part.index]  # noqa: E731
+
+    def sides(part: Any) -> tuple[np.ndarray, np.ndarray]:
+        if persons is not None:
+            return persons.used[part.index], persons.apart[part.index]
+        used = draw.random(len(part)) >= holdout
+        return used, ~used
+
     for part in parts(data, schema, lambda share: progress("first pass", share)):
         if target.name not in part.columns:
             raise DataError(f"{data}: there is no column {target.name!r}, the schema's target")
-        used = draw.random(len(part)) >= holdout
-        here = of_part(part)
-        counts += [int((used & here).sum()), int((~used & here).sum())]
+        counts += [int(side.sum()) for side in sides(part)]
     places = [(_room((n, len(encoding.names)), precision), _room((n,), "float64")) for n in counts.tolist()]
-    draw, done, left_out = np.random.default_rng(SPLIT), [0, 0], 0
+    draw, done, left_out, whose = np.random.default_rng(SPLIT), [0, 0], 0, list[np.ndarray]()
     for part in parts(data, schema, lambda share: progress("second pass", share)):
-        used = draw.random(len(part)) >= holdout
+        used, held = sides(part)
         y, known = target_values(target, part[target.name])
         rows = encoding.rows(part, fitting=True) * (WITHIN if precision == "float32" else 1.0)
         y = y if target.classes is None else np.where(y == 1, 1.0, -1.0)
         # A row of zeros has the score 0 by any model, so it would say nothing of a method.
-        here = of_part(part)
-        kept = known & rows.any(axis=1) & here
-        left_out += int((here & ~kept).sum())
-        for i, which in enumerate((used & kept, ~used & kept)):
+        kept = known & rows.any(axis=1)
+        left_out += int(((used | held) & ~kept).sum())
+        if persons is not None:
+            whose.append(persons.whose[part.index[used & kept]])
+        for i, which in enumerate((used & kept, held & kept)):
             n = int(which.sum())
             for place, values in zip(places[i], (rows, y), strict=True):
                 place[done[i] : done[i] + n] = values[which]
             done[i] += n
     of_use, apart = ((X[:n], y[:n]) for (X, y), n in zip(places, done, strict=True))
-    return of_use, apart, left_out
+    return of_use, apart, left_out, np.unique(np.concatenate(whose), return_inverse=True)[1] if whose else None
 
 
 def _room(shape: tuple[int, ...], dtype: Any) -> np.ndarray:

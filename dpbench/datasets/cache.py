@@ -32,6 +32,7 @@ from dpbench.files import read_toml
 
 MANIFEST = "manifest.json"
 HELD_OUT = "held_out."  # what the file names of rows kept apart begin with
+WHOSE = "whose.npy"
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +44,7 @@ class Dataset:
     them (an optimum) may be cached there. ``row_norm`` is max ‖x_i‖₂,
     exact up to rounding: compare it with a tolerance. ``facts``: rows, columns, task, classes or the target's
     range, row_norm_l1. ``held_out``: (X, y) of rows kept apart to judge models by, or None: own data may have some.
+    ``whose``: (n,) whole numbers, equal for rows of one person, or None: each row is its own.
     """
 
     name: str
@@ -53,6 +55,7 @@ class Dataset:
     row_norm: float
     facts: Mapping[str, Any] = field(repr=False)
     held_out: tuple[Any, np.ndarray] | None = field(default=None, repr=False)
+    whose: np.ndarray | None = field(default=None, repr=False)
 
     def __reduce__(self) -> Any:
         # A worker maps the same files: the arrays are never copied into the message.
@@ -75,8 +78,12 @@ def prepared_folder(cache: Path, spec: DatasetSpec) -> Path:
     return cache / "prepared" / spec.versioned
 
 
-def parts_of(X: Any, y: np.ndarray, held_out: tuple[Any, np.ndarray] | None = None) -> dict[str, np.ndarray]:
+def parts_of(
+    X: Any, y: np.ndarray, held_out: tuple[Any, np.ndarray] | None = None, whose: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     """The arrays that make up a data set, by file name."""
+    if whose is not None:
+        return parts_of(X, y, held_out) | {WHOSE: whose}
     if held_out is not None:
         return parts_of(X, y) | {HELD_OUT + name: array for name, array in parts_of(*held_out).items()}
     if isinstance(X, np.ndarray):
@@ -120,6 +127,7 @@ def write(
     y: np.ndarray,
     raw: list[dict[str, Any]],
     held_out: tuple[Any, np.ndarray] | None = None,
+    whose: np.ndarray | None = None,
     *,
     sources: list[str] | None = None,
 ) -> Path:
@@ -128,7 +136,7 @@ def write(
     sources: the files of a user that these rows came from; nobody else may read the copy then, whatever the umask.
     """
     target = prepared_folder(cache, spec)
-    parts = parts_of(X, y, held_out)
+    parts = parts_of(X, y, held_out, whose)
     manifest = {
         "name": spec.name,
         "recipe": spec.recipe,
@@ -141,6 +149,8 @@ def write(
     private = sources is not None
     if private:
         manifest["sources"] = sources
+    if whose is not None:
+        manifest["persons"] = len(np.unique(whose))
     try:
         with files.staging(target, private=private) as staged:
             for name, array in parts.items():
@@ -211,10 +221,11 @@ def open_dataset(folder: Path) -> Dataset:
     parts = map_parts(folder)
     held_out_parts = {name.removeprefix(HELD_OUT): parts.pop(name) for name in list(parts) if name.startswith(HELD_OUT)}
     X, y = _arrays(parts, manifest["columns"])
+    whose = parts.get(WHOSE)
     held_out = _arrays(held_out_parts, manifest["columns"]) if held_out_parts else None
     outside = {"recipe", "recipe_version", "sha256", "raw", "numpy", "bytes", "name", "row_norm", "sources"}
     facts = {key: value for key, value in manifest.items() if key not in outside}
-    return Dataset(manifest["name"], X, y, manifest["sha256"], folder, manifest["row_norm"], facts, held_out)
+    return Dataset(manifest["name"], X, y, manifest["sha256"], folder, manifest["row_norm"], facts, held_out, whose)
 
 
 def _arrays(parts: Mapping[str, np.ndarray], columns: int) -> tuple[Any, np.ndarray]:

@@ -118,13 +118,15 @@ def keep(
     *,
     labels: Literal["binary", "real"] = "binary",
     held_out: tuple[Any, np.ndarray] | None = None,
+    whose: np.ndarray | None = None,
     source: str | os.PathLike[str] | None = None,
 ) -> str:
     """Store own arrays in the data cache and return the data set's name: `own-NAME-` and the start of their hash.
 
     Worker processes and later calls find them by that name, and results by another name never mix with theirs. Nobody
     but the user may read them, whatever the umask. `recipe` says in words how the arrays were made; `held_out` are
-    rows kept apart, as `Dataset` has them; `source` is the file that they came from, by which `copies` finds them.
+    rows kept apart, and `whose` the rows are, as `Dataset` has them; `source` is the file that they came from, by which
+    `copies` finds them.
     Raises DataError as `check_arrays`.
     """
     X, y = check_arrays(X, y, labels=labels, single=True)
@@ -132,7 +134,7 @@ def keep(
         # Labels of the rows kept apart may be of one class by chance.
         held_out = check_arrays(*held_out, labels="real", single=True)
     spec = _spec(
-        f"{OWN}{name}-{digest(parts_of(X, y, held_out))[:8]}",
+        f"{OWN}{name}-{digest(parts_of(X, y, held_out, whose))[:8]}",
         *X.shape,
         recipe,
         "binary" if labels == "binary" else "regression",
@@ -140,7 +142,7 @@ def keep(
     folder = cache.prepared_folder(cache.root(), spec)
     sources = [] if source is None else [_place(source)]
     if not cache.is_sound(folder, spec):
-        cache.write(cache.root(), spec, X, y, raw=[], held_out=held_out, sources=sources)
+        cache.write(cache.root(), spec, X, y, raw=[], held_out=held_out, whose=whose, sources=sources)
         return spec.name
     manifest = cache.manifest_of(folder)
     if more := [one for one in sources if one not in manifest.get("sources", [])]:
@@ -197,7 +199,8 @@ def stored_spec(name: str) -> DatasetSpec:
         manifest = cache.manifest_of(folder_of(name))
     except (OSError, ValueError):
         raise NotAtHand(f"own data {name} are not in {cache.root()}; run dpbench compare on their file again") from None
-    return _spec(name, manifest["rows"], manifest["columns"], manifest["recipe"], manifest["task"])
+    rows = manifest.get("persons", manifest["rows"])  # n is the number of those who count
+    return _spec(name, rows, manifest["columns"], manifest["recipe"], manifest["task"])
 
 
 @functools.cache

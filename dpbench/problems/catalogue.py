@@ -306,6 +306,13 @@ def _build(name: str, data: datasets.Dataset) -> Problem:
         if recipe.fold:
             data_hash = f"{data_hash}, fold {recipe.fold}"
     declared = recipe.declared | {"row_bound": bound, "name": name}
-    problem = Problem(X, y, folder=data.folder, data_hash=data_hash, **declared)
+    given = {"folder": data.folder, "data_hash": data_hash, **declared}
+    problem = Problem(X, y, **given) if data.whose is None else _counted_once(X, y, data.whose, **given)
     problem.held_out = held_out
     return problem
+
+
+def _counted_once(*of: Any, **given: Any) -> Problem:
+    from dpbench.problems.persons import CountedOnce  # exact sums, which others start without
+
+    return CountedOnce(*of, **given)

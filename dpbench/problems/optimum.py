@@ -75,6 +75,7 @@ def evaluate(problem: EmpiricalRisk, w: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 VERSION = 1  # part of the cache's file name: raise it when the solution or the file changes
+SEPARABLE = "the data are linearly separable, so inf F = 0 is not attained; add l2 or l1"
 GRADIENT_TOLERANCE = 1e-9
 GAP_TOLERANCE = 1e-7  # logistic without l1, absolute; reached: 1e-12, but on fmnist (‖w‖ = 2e9) 3e-8
 L1_TOLERANCE = 1e-10  # relative to F
@@ -121,14 +122,18 @@ def minimise(problem: EmpiricalRisk, start: np.ndarray | None = None) -> Optimum
         raise NoOptimum(f"{problem}: its loss gives no conjugate, so the optimum with l1 has no certificate")
     elif not problem.loss.smooth:
         raise NoOptimum(f"{problem}: its loss has kinks, so it has no certified optimum; compare values of F")
+    elif problem.weighted and problem.l1:
+        raise NoOptimum(f"{problem}: with l1 there is no certified optimum of rows that have weights")
     elif problem.l1:
         w, gap = solvers.solve_sparse(problem, L1_TOLERANCE / 2, start)
-    elif problem.loss.name == "logistic":
+    elif problem.loss.name == "logistic" and not problem.weighted:
         w, gap = _logistic(problem)
-    elif problem.loss.name == "squared":
+    elif problem.loss.name == "squared" and not problem.weighted:
         w, gap = _least_squares(problem), np.nan
     else:
         w, gap = solve_newton(problem, GRADIENT_TOLERANCE / 100), np.nan
+        if problem.loss.name == "logistic" and not problem.l2 and problem.smallest_margins(w[None])[0] > 0:
+            raise NoOptimum(f"{problem}: {SEPARABLE}")
     optimum = _certified(problem, w, gap)
     if not _valid(optimum):
         raise NoOptimum(
@@ -159,7 +164,7 @@ def _logistic(problem: EmpiricalRisk) -> tuple[np.ndarray, float]:
         candidate = solvers.solve_logistic(rows, problem.l2, start)
         # Every margin is positive: scaling w up lowers F for ever.
         if not problem.l2 and candidate.smallest_margin > 0:
-            raise NoOptimum(f"{problem}: the data are linearly separable, so inf F = 0 is not attained; add l2 or l1")
+            raise NoOptimum(f"{problem}: {SEPARABLE}")
         solutions.append(candidate)
         best = min(solutions, key=lambda solution: solution.gap)
         if _valid(_certified(problem, back(best.w), best.gap)):

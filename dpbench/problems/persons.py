@@ -34,6 +34,7 @@ depend on its place, and with a person's m all rows behind him change theirs.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from dataclasses import dataclass, field
@@ -44,9 +45,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import scipy
 
-from dpbench.errors import PrivacyError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.exact.sums import LARGEST, WEIGHT_BITS, Deferred, Gram, Sum, WeightedParts, outer
 from dpbench.problems.exact import MANTISSA, STEP, ExactProblem, Whole, positive_bound, rounded_derivative
+from dpbench.problems.problem import Problem, columns_of, coordinate_state
 from dpbench.problems.rows import BLOCK, Rows
 
 BITS = 12  # at m ≤ 64 a weight is within 2 % of 1/m, and sums over 2¹⁸ persons fit 64 bits
@@ -254,3 +256,77 @@ class PersonsProblem(ExactProblem):
         """(k,) as of `EmpiricalRisk`, of rows with their weights; for what no guarantee covers."""
         parts = [a * rows.sum(function, self._models(W)) for a, rows in self._classes]
         return np.asarray(sum(parts)).reshape(len(W), -1).sum(axis=1) / 2.0**self.bits
+
+
+SUMS = frozenset({"sum", "weighted_sum", "sum_and_weighted_sum", "gram", "weighted_gram", "column_squares",
+                  "label_moments", "label_sum"})  # fmt: skip
+
+
+class _CountedRows:
+    """Rows that weigh 1/m: `SUMS` of `Rows` over them; what else is asked is of the rows as they are.
+
+    parts: (m, the rows of those who have m of them), float64.
+    """
+
+    single = False
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, size: np.ndarray) -> None:
+        self._rows, each = Rows(X, y), np.unique(size).tolist()
+        self.parts = [(m, Rows(X[size == m].astype(np.float64), y[size == m].astype(np.float64))) for m in each]
+
+    def __getattr__(self, name: str) -> Any:
+        return functools.partial(self._total, name) if name in SUMS else getattr(self._rows, name)
+
+    def _total(self, name: str, *of: Any, **how: Any) -> Any:
+        if any(np.asarray(one).dtype.kind == "i" for one in of if isinstance(one, np.ndarray)):
+            raise UserError("of rows that have weights all are summed, not some")
+        answers = [(m, getattr(rows, name)(*of, **how)) for m, rows in self.parts]
+        if isinstance(answers[0][1], tuple):
+            return tuple(sum(one[i] / m for m, one in answers) for i in range(len(answers[0][1])))
+        return sum(one / m for m, one in answers)
+
+
+class CountedOnce(Problem):
+    """A `Problem` in float64 of n persons, where each of the m rows of a person weighs 1/m.
+
+    whose: (rows,) whole numbers, equal for rows of one person. declared: as of a `Problem`.
+    """
+
+    weighted = True
+
+    def __init__(self, X: np.ndarray, y: np.ndarray, whose: np.ndarray, **declared: Any) -> None:
+        code = np.unique(whose, return_inverse=True)[1]
+        count = np.bincount(code)
+        self._size = count[code]
+        super().__init__(X, y, **declared)
+        self.n = len(count)
+
+    @cached_property
+    def _rows(self) -> Any:
+        return _CountedRows(self.X, self.y, self._size)
+
+    def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> np.ndarray:
+        """See `Problem`."""
+        shares = self.even_shares if even else self.clip_shares
+        of = ((m, columns_of(rows, self.loss, shares)) for m, rows in self._rows.parts)
+        return sum((one.clipped_gradient(self.batch(W), clip) / m for m, one in of), np.zeros_like(W)) / self.n
+
+    def coordinate_state(self, W: np.ndarray) -> Any:
+        """See `Problem`."""
+        W, of = self.batch(W), (self.loss, self.clip_shares)
+        return _CountedState([
+            (rows.n / (m * self.n), coordinate_state(columns_of(rows, *of), W)) for m, rows in self._rows.parts
+        ])  # fmt: skip
+
+
+class _CountedState(NamedTuple):
+    """`Problem.coordinate_state` of rows that weigh 1/m. parts: (weight of its means, state) of each m."""
+
+    parts: list[tuple[float, Any]]
+
+    def derivative(self, j: int, threshold: np.ndarray) -> np.ndarray:
+        return np.asarray(sum(weight * one.derivative(j, threshold) for weight, one in self.parts))
+
+    def move(self, j: int, change: np.ndarray) -> None:
+        for _, one in self.parts:
+            one.move(j, change)

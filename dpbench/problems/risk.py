@@ -51,6 +51,7 @@ class EmpiricalRisk(Declaration):
     """
 
     derived: ClassVar[tuple[str, ...]] = ("_rows",)  # made anew where it is unpickled
+    weighted: ClassVar[bool] = False  # whether a row counts other than once
     limit: float = math.inf  # of an iterate's entries, see `batch`
 
     def __init__(

@@ -1,5 +1,6 @@
 """A file of rows as a comparison takes it: on disk or in memory, the rows that a fit reads by the same schema."""
 
+import pickle
 from types import SimpleNamespace
 from typing import NamedTuple
 
@@ -7,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench import algorithms
+from dpbench import algorithms, datasets
 from dpbench.algorithms.base import make_settings
-from dpbench.comparing import ranking, rows
+from dpbench.comparing import pilot, ranking, rows
 from dpbench.errors import DataError, UserError
-from dpbench.problems import Declaration
+from dpbench.problems import Declaration, catalogue
 from dpbench.schema import Column, Schema, Target, read_table, tables
 from dpbench.schema.encoding import encoding_of, target_values
 
@@ -130,7 +131,7 @@ def test_a_disk_without_room_is_one_line(table, tmp_path, monkeypatch):
         rows.read(tmp_path / "t.csv", "wage", None, holdout=0.2, precision="float64")
 
 
-def test_of_each_person_one_row_is_taken_and_no_person_stands_on_both_sides(tmp_path, monkeypatch):
+def test_all_rows_of_a_person_are_in_use_or_one_is_held_out(tmp_path, monkeypatch):
     rng, n = np.random.default_rng(0), 900
     names = [*(f"p{i}" for i in range(150)), "NA", ""]
     frame = pd.DataFrame({"id": rng.choice(names, n), "age": rng.uniform(1, 49, n)})
@@ -139,14 +140,55 @@ def test_of_each_person_one_row_is_taken_and_no_person_stands_on_both_sides(tmp_
     frame.to_csv(path, index=False)
     monkeypatch.setattr(tables, "ROWS", 128)
     done = rows.read(path, None, schema, holdout=0.3, precision="float64")
-    assert done.persons
-    assert "one row of each id" in done.notes[-1]
+    assert "weigh 1/m" in done.notes[-1]
     scaled = frame["wage"].to_numpy() / 25 - 1
-    sides = [{frame["id"][int(np.argmin(np.abs(scaled - y)))] for y in side} for side in (done.y, done.held_out[1])]
-    assert not sides[0] & sides[1]
-    assert sides[0] | sides[1] == set(frame["id"]) - {""}
-    assert len(done.y) + len(done.held_out[1]) == len(sides[0] | sides[1])
-    assert 25 < len(done.held_out[1]) < 65
+    of = lambda side: frame["id"].to_numpy()[[int(np.argmin(np.abs(scaled - y))) for y in side]]  # noqa: E731
+    used, apart = of(done.y), of(done.held_out[1])
+    assert not {*used} & {*apart}
+    assert {*used} | {*apart} == set(frame["id"]) - {""}
+    assert len(used) == frame["id"].isin(used).sum()
+    assert 25 < len(apart) == len({*apart}) < 65
+    assert len({*zip(used, done.whose, strict=True)}) == len({*used}) == done.whose.max() + 1
+
+
+def test_a_problem_of_kept_rows_counts_each_person_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBENCH_DATA", str(tmp_path))
+    rng, sizes = np.random.default_rng(0), [7, *[1] * 40, *[3] * 30]
+    whose = np.repeat(np.arange(len(sizes)), sizes)
+    place = rng.permutation(len(whose))
+    whose, X, y = whose[place], 0.4 * rng.uniform(-1, 1, (len(whose), 3)), rng.choice([-1.0, 1.0], len(whose))
+    name = datasets.keep(X, y, "t", "drawn", held_out=(X[:5], y[:5]), whose=whose)
+    plain = datasets.keep(X, y, "t", "drawn", held_out=(X[:5], y[:5]))
+    assert name != plain
+    assert (catalogue.declare(name).n, catalogue.declare(plain).n) == (len(sizes), len(y))
+    problem, w = catalogue.build(name), np.array([[0.5, -1.0, 2.0]])
+    m = np.bincount(whose)[whose]
+    p = 1 / (1 + np.exp(y * (X @ w[0])))
+    mean = lambda rows: (rows.T / m).T.sum(axis=0) / len(sizes)  # noqa: E731
+    np.testing.assert_allclose(problem.data_gradient(w)[0], mean(-(y * p)[:, None] * X))
+    np.testing.assert_allclose(problem.value_and_gradient(w)[0], mean(-np.log(1 - p)))
+    curvature = (p * (1 - p))[:, None, None] * X[:, :, None] * X[:, None]
+    np.testing.assert_allclose(problem.data_hessian(w)[0], mean(curvature))
+    assert problem.mean_label == pytest.approx(mean(y))
+    clipped = np.clip(-(y * p)[:, None] * X, -0.1 / 3**0.5, 0.1 / 3**0.5)
+    np.testing.assert_allclose(problem.clipped_gradient(w, np.array([0.1]), even=True)[0], mean(clipped))
+    assert pickle.loads(pickle.dumps(problem)).value(w) == problem.value(w)
+    state = problem.coordinate_state(0 * w)
+    for j in range(3):
+        state.move(j, w[:, j])
+    found = [state.derivative(j, np.array([0.1 / 3**0.5]))[0] for j in range(3)]
+    np.testing.assert_allclose(found, mean(clipped))
+    with pytest.raises(UserError, match="rows that have weights"):
+        problem.gradient_sum(w, np.array([0]))
+    assert np.abs(problem.gradient(problem.optimum().w[None])).max() < 1e-8
+    given = name, "logistic", "t", tmp_path / "t.csv"
+    for part in (*pilot.folds(*given), *pilot.made(*given)):
+        inner = datasets.load(part.partition(":")[0])
+        place = lambda side: [int(np.flatnonzero((x == X).all(axis=1))[0]) for x in side]  # noqa: E731
+        used, apart = (whose[place(side)] for side in (inner.X, inner.held_out[0]))
+        assert not {*used} & {*apart}
+        assert len(apart) == len({*apart}) > 0
+        assert catalogue.declare(part).n == len({*used})
 
 
 def test_of_persons_only_methods_that_are_derived_for_them_are_compared(monkeypatch):
