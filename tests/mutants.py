@@ -141,7 +141,7 @@ COMPARING = [
 TABLES, PINS = "comparing/test_rows.py::test_", "datasets/test_cache.py::test_"
 DISK = TABLES + "rows_on_disk_are_those_in_memory_and_of_a_fit[float64-binary-csv]"
 DATASETS = [
-    Mutant("comparing/rows.py", "(used & kept, ~used & kept)", "(used & kept, used & kept)", DISK,
+    Mutant("comparing/rows.py", "(used & kept, held & kept)", "(used & kept, used & kept)", DISK,
            "rows in use are held out too"),
     Mutant("comparing/rows.py", "kept = known & rows.any(axis=1)", "kept = rows.any(axis=1)", DISK,
            "rows without a label are judged by"),
@@ -588,6 +588,8 @@ POLICY = [
     Mutant(PERSONS, "outer(part, 1)) / self.n", "outer(part >> 1, 1)) / self.n",
            OF_PERSONS + "all_rows_of_one_person_move_a_sum_no_further_than_is_declared_and_as_far[scores]",
            "half of the scores' distance"),
+    Mutant(PERSONS, "sum(one / m for m, one in answers)", "sum(one for m, one in answers)",
+           "comparing/test_rows.py::test_a_problem_of_kept_rows_counts_each_person_once", "rows of one weigh 1 in compare"),
     Mutant("problems/exact.py", "(a * one.derivative(", "(one.derivative(",
            OF_PERSONS + "all_rows_of_one_person_move_a_sum_no_further_than_is_declared_and_as_far[coordinate]",
            "rows of one person count whole in a coordinate"),
