@@ -8,9 +8,7 @@ time.
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
-from collections.abc import Callable
 from typing import Any, Literal
 
 import numpy as np
@@ -61,28 +59,27 @@ def problem_of(
     labels: Labels = "binary" if kind.binary else "real"
     repair = bound == "rescale"
     # A refusal that depends on a cell reveals it, so a release repairs each value by itself.
-    prepare: Callable[[Any, Any, Labels], tuple[Any, np.ndarray]]
     if repair:
-        # What is within the bound has numbers alone: one pass of `_then_bounded`, or of `on_grid`, sees to both.
+        # What is within the bound has numbers alone: one pass of `_kept_apart`, or of `on_grid`, sees to both.
         entries = not exact and (needed is None or scipy.sparse.issparse(X))
-        prepare = functools.partial(repaired, loss=loss, single=precision == "float32", entries=entries)
+        X, y = repaired(X, y, labels, loss=loss, single=precision == "float32", entries=entries)
     else:
-        prepare = functools.partial(checked, method, needed, bound, precision)
-    if repair and not exact and scipy.sparse.issparse(X):
-        prepare = functools.partial(_then_bounded, prepare, needed)
+        X, y = checked(method, needed, bound, precision, X, y, labels)
     problem: Problem
     if of_persons is not None:
-        problem = PersonsProblem(*prepare(X, y, labels), of_persons, **declared)
+        problem = PersonsProblem(X, y, of_persons, **declared)
     elif exact:
-        problem = ExactProblem(*prepare(X, y, labels), steady=steady, owned=owned, **declared)
-    elif repair and needed is not None and not scipy.sparse.issparse(X):
-        X, y, short = _kept_apart(*prepare(X, y, labels), needed)
+        problem = ExactProblem(X, y, steady=steady, owned=owned, **declared)
+    elif not repair or needed is None:
+        problem = Problem(X, y, **declared, rows_checked=needed is not None)
+    elif scipy.sparse.issparse(X):
+        problem = Problem(_shortened(X, needed), y, **declared, rows_checked=True)
+    else:
+        X, y, short = _kept_apart(X, y, needed)
         if short is None:
             problem = Problem(X, y, **declared, rows_checked=True)
         else:
             problem = ReplacedProblem(X, y, short, **declared)
-    else:
-        problem = Problem(*prepare(X, y, labels), **declared, rows_checked=needed is not None)
     if release:
         problem.limit = LARGEST_ITERATE
     return problem
@@ -201,19 +198,6 @@ def repaired(
     if kind.outputs > 1:
         y = np.clip(np.floor(y), 0, kind.outputs - 1)
     return X, np.maximum(y, 0.0) if kind.name == "phase" else y
-
-
-def _then_bounded(
-    prepare: Callable[..., tuple[Any, np.ndarray]], needed: tuple[str, float] | None, X: Any, y: Any, labels: Labels
-) -> tuple[Any, np.ndarray]:
-    X, y = prepare(X, y, labels)
-    if needed is None:
-        return X, y
-    if hasattr(X, "tocsr"):
-        return _shortened(X, needed), y
-    X, y, short = _kept_apart(X, y, needed, math.inf)
-    assert short is None
-    return X, y
 
 
 def _kept_apart(
