@@ -32,8 +32,9 @@ endif
 	@touch $@
 
 test: $(STAMP)  ## run the tests (no network needed)
-	@# one thread for each of the two workers; and what the processes of tests compile is kept for the next ones
-	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+	@# one thread for each of the two workers, a file's tests in one of them, so that what they share is made once; and
+	@# what the processes of tests compile is kept for the next ones
+	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 thorough: $(STAMP)  ## run the tests that `make test` leaves to CI (minutes)
 	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "thorough and not slow"

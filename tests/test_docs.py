@@ -118,12 +118,13 @@ def not_at_hand(text):
     "README.md",
     "docs/guides/audit.md",
     "docs/guides/joining.md",
+    "docs/guides/own_data.md",
     "docs/guides/planning.md",
     "docs/papers/*.md",
     "docs/start/researcher.md",
 )
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))], ids=_name)
-def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, capsys, monkeypatch):
+def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, one_process, capsys, monkeypatch):
     known = dict(registry._known())  # a page that registers a data set does so for itself
     monkeypatch.setattr(registry, "_known", lambda: known)
     namespace, skipped = {"__name__": "__main__"}, []

@@ -2,6 +2,7 @@
 
 import ast
 import fnmatch
+import functools
 import re
 from pathlib import Path
 
@@ -11,12 +12,19 @@ from tests import judging, mutants, random_mutants
 from tests.mutants import MUTANTS, ROOT
 
 
+@functools.cache
+def functions(file):
+    """The functions of a test file, by name."""
+    tree = ast.parse((ROOT / "tests" / file).read_text(encoding="utf-8"))
+    return {one.name: one for one in tree.body if isinstance(one, ast.FunctionDef)}
+
+
 @pytest.mark.parametrize("mutant", MUTANTS, ids=[f"{i}-{one.file}" for i, one in enumerate(MUTANTS)])
 def test_a_mutant_can_be_made_and_its_test_is_there(mutant):
     ast.parse(mutant.mutated())
     assert mutant.text != mutant.instead
     file, _, name = mutant.test.partition("::")
-    assert f"\ndef {name.partition('[')[0]}(" in (ROOT / "tests" / file).read_text()
+    assert name.partition("[")[0] in functions(file)
 
 
 @pytest.mark.parametrize("test", sorted({one.test for one in MUTANTS}))
@@ -24,9 +32,7 @@ def test_no_mutant_waits_for_a_test_that_make_test_leaves_out(test):
     """Its test is neither thorough nor slow, nor thorough in some cases, unless the mutant names a case that stays."""
     file, _, name = test.partition("::")
     name, _, case = name.rstrip("]").partition("[")
-    tree = ast.parse((ROOT / "tests" / file).read_text())
-    (function,) = (one for one in tree.body if isinstance(one, ast.FunctionDef) and one.name == name)
-    for mark in function.decorator_list:
+    for mark in functions(file)[name].decorator_list:
         left_out = re.match(r"pytest\.mark\.(slow|thorough\w*)", ast.unparse(mark))
         assert not left_out or (case and "_" in left_out[1] and left_out[1] != "slow"), left_out
         if left_out:

@@ -90,7 +90,7 @@ def rows_for(experiment, store, excess, seconds, curve, problems, luck):
     """
     from dpbench import algorithms
 
-    for _ in range(2):  # the second pass plans the tuned runs
+    for last in (False, True):  # the second pass plans the tuned runs
         rows, traces = [], []
         for block in experiment.blocks("quick"):
             fields = {f: getattr(block, f) for f in block.__struct_fields__}
@@ -112,7 +112,7 @@ def rows_for(experiment, store, excess, seconds, curve, problems, luck):
                      "measured": 3 * 2**20 if full.get("measure_memory") else None,
                      "notes": f"peak of the process {40 * 2**20} bytes" if full.get("measure_memory") else None}
                 )  # fmt: skip
-                if job.trace:
+                if job.trace and last:
                     values = curve(name, job.epsilon, T)
                     traces += [
                         {"key": job.key, "iteration": t, "passes": float(t), "excess": value,

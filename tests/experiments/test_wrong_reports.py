@@ -1,5 +1,7 @@
 """A report that is wrong as a whole keeps at most a quarter of what the right one calls reproduced."""
 
+import functools
+
 import pytest
 
 from dpbench.study import value_verdict
@@ -7,9 +9,12 @@ from tests import wrong_reports
 from tests.wrong_reports import Left, reports_of
 
 
+as_judged = functools.cache(reports_of)
+
+
 @pytest.mark.parametrize("name", ["accelerated", pytest.param("nonconvex", marks=pytest.mark.thorough)])
 def test_a_report_of_the_committed_rows_under_wrong_runs_keeps_at_most_a_quarter(name):
-    reports = {one.recipe: one for one in reports_of(name)}
+    reports = {one.recipe: one for one in as_judged(name)}
     assert {"half the noise", "twice the noise"} <= reports.keys()
     assert min(one.tested for one in reports.values()) >= 20
     assert [one for one in reports.values() if not one.fine] == []
@@ -17,7 +22,7 @@ def test_a_report_of_the_committed_rows_under_wrong_runs_keeps_at_most_a_quarter
 
 def test_a_judge_that_does_not_ask_for_power_would_keep_too_much(monkeypatch):
     """Without the rule the transients of the curves are matches, and a report without noise keeps them."""
-    right = sum(one.tested for one in reports_of("accelerated"))
+    right = sum(one.tested for one in as_judged("accelerated"))
     monkeypatch.setattr(value_verdict.Judged, "word", property(lambda judged: judged.outcome.word))
     reports = reports_of("accelerated")
     assert sum(one.tested for one in reports) > right

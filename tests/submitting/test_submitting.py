@@ -229,25 +229,50 @@ def test_who_finds_the_basis_by_moments_has_not_the_optimum():
     assert copy.value(w[None])[0] - best > 0.3 * (null - best)
 
 
-def test_the_command_says_what_fails_and_exits_1(made, small, tmp_path, monkeypatch, capsys):
+@pytest.fixture
+def command(tmp_path, monkeypatch, capsys):
+    """Run a verb in an empty folder; (exit code, all that it said)."""
     monkeypatch.chdir(tmp_path)
 
-    def call(*args):
+    def called(*args):
         with pytest.raises(SystemExit) as end:
             main([*args, "--profile", "quick", "--jobs", "1"])
         out, err = capsys.readouterr()
         return end.value.code or 0, out + err
 
-    code, told = call("submit", "--algo", f"{STRANGERS}:Honest")
-    assert (code, told) == (2, "error: --author: a submission has one, as tables show it; give --author NAME\n")
-    code, told = call("submit", "--algo", f"{STRANGERS}:Honest", "--author", "Ada")
-    assert (code, "sound" in told, (tmp_path / "honest-steps.dpbench.zip").exists()) == (0, True, True), told
-    code, told = call("submit", "--algo", f"{STRANGERS}:Breaking", "--author", "Ada")
+    return called
+
+
+@pytest.mark.parametrize(("problems", "how", "code", "told"), [
+    ([], SERVED, 0, ["0 runs on private copies; served", "sound, with a place"]),
+    ([], OPEN, 0, ["sound; without a sandbox"]),
+    (["one thing"], SERVED, 1, ["  WRONG     one thing", "its check fails"]),
+])  # fmt: skip
+def test_the_command_says_what_the_check_found(made, command, tmp_path, monkeypatch, problems, how, code, told):
+    seen, submission = [], SimpleNamespace(manifest=SimpleNamespace(method="honest-steps", title="Honest"))
+    monkeypatch.setattr(dpbench, "check_submission", lambda archive, **given: (
+        seen.append((archive, given["profile"])), checking.Report(submission, how, problems))[1])  # fmt: skip
+    exited, said = command("submit", "--algo", f"{STRANGERS}:Honest", "--author", "Ada")
+    assert (exited, [one for one in told if one not in said]) == (code, [])
+    assert seen == [("honest-steps.dpbench.zip", "quick")]
+    assert (tmp_path / "honest-steps.dpbench.zip").read_bytes()[:2] == b"PK"
+
+
+def test_what_the_command_cannot_do_is_one_line(made, command):
+    told = "error: --author: a submission has one, as tables show it; give --author NAME\n"
+    assert command("submit", "--algo", f"{STRANGERS}:Honest") == (2, told)
+    assert command("submit")[0] == 2
+    assert command("submit", "--check", str(made), "--author", "me")[0] == 2
+
+
+@pytest.mark.thorough
+def test_the_command_checks_and_merges_as_the_board_does(small, command, tmp_path):
+    code, told = command("submit", "--algo", f"{STRANGERS}:Honest", "--author", "Ada")
+    assert (code, "sound" in told) == (0, True), told
+    code, told = command("submit", "--algo", f"{STRANGERS}:Breaking", "--author", "Ada")
     assert (code, "WRONG" in told, "its check fails" in told) == (1, True, True), told
-    code, told = call("board", "merge", "raises.dpbench.zip")
+    code, told = command("board", "merge", "raises.dpbench.zip")
     assert (code, "is not merged: " in told, list(tmp_path.glob("results/*"))) == (2, True, []), told
-    assert call("submit")[0] == 2
-    assert call("submit", "--check", str(made), "--author", "me")[0] == 2
 
 
 def test_a_profile_that_is_none_is_named_with_the_nearest():
