@@ -1,9 +1,11 @@
 """What all tests share: one data cache per session, apart from the developer's own."""
 
+import atexit
 import fnmatch
 import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -37,6 +39,8 @@ def pytest_sessionfinish():
         if not gc.collect():
             break
     gc.freeze()
+    if "duckdb" in sys.modules:
+        atexit.register(gc.unfreeze)  # at its end DuckDB reports what is frozen as leaked, in two hundred lines
 
 
 @pytest.hookimpl(wrapper=True)

@@ -8,7 +8,6 @@ from dpbench.study import value_verdict
 from tests import wrong_reports
 from tests.wrong_reports import Left, reports_of
 
-
 as_judged = functools.cache(reports_of)
 
 
