@@ -92,10 +92,18 @@ def ids(name: str, values: Any) -> np.ndarray:
     column = pd.Series(_cells(values))
     if pd.api.types.is_numeric_dtype(column) and not pd.api.types.is_integer_dtype(column):
         raise UserError(f"{name}: its ids are numbers with decimal points or gaps; read them as text or whole numbers")
-    known = column.notna().to_numpy()
-    texts = np.full(len(column), "", dtype=object)
-    texts[known] = [one if isinstance(one, str) else word(one) for one in column.astype(object).to_numpy()[known]]
-    return np.array([re.sub(r"^(\d+)\.0*$", r"\1", text.strip()) for text in texts], dtype=object)
+    return np.array([_id(cell) for cell in column.astype(object)], dtype=object)
+
+
+def _id(cell: Any) -> str:
+    import pandas as pd
+
+    try:
+        if cell is None or cell is pd.NA or cell != cell:
+            return ""
+        return re.sub(r"^(\d+)\.0*$", r"\1", (cell if isinstance(cell, str) else word(cell)).strip())
+    except Exception:  # of a cell of any kind, which would say that the cell is there
+        return ""
 
 
 def is_time(values: Any) -> bool:

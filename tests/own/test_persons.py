@@ -2,6 +2,7 @@
 
 import itertools
 import json
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
@@ -33,6 +34,11 @@ TAKEN = {loss: [name for name in names if name not in SO_SET] for loss, names in
 SETTINGS = {name: {"L": 500.0} for name, one in METHODS.items() if "L" in one.Settings.__struct_fields__}
 SETTINGS["dp-cd"] = {"passes": 4.0}  # by the rule, one coordinate of these few rows
 EACH = pytest.mark.parametrize(("loss", "name"), [(loss, name) for loss, names in TAKEN.items() for name in names])
+
+
+class NoText:
+    def __str__(self):
+        raise RuntimeError
 
 
 def table(rng, sizes, d=3, loss="squared"):
@@ -385,6 +391,18 @@ def test_a_row_without_an_id_is_nobodys():
 ])  # fmt: skip
 def test_ids_are_texts_cell_by_cell(values, texts):
     assert cells.ids("id", values).tolist() == texts
+
+
+@pytest.mark.parametrize(
+    "strange", [10**5000, Decimal("sNaN"), NoText(), [1], np.array([1, 2])], ids=lambda one: type(one).__name__
+)
+def test_one_id_that_cannot_be_read_refuses_no_fit(strange):
+    """Else it would tell that its row is there."""
+    values = ["a", None, strange, "b"]
+    found = cells.ids("id", values)
+    assert found[[0, 1, 3]].tolist() == ["a", "", "b"]
+    assert isinstance(found[2], str)
+    assert cells.ids("id", pd.Series(np.fromiter(values, object)))[[0, 1, 3]].tolist() == ["a", "", "b"]
 
 
 @pytest.mark.parametrize("values", [
