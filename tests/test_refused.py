@@ -71,6 +71,7 @@ def test_it_is_refused_by_name(call, error, message):
     ("class Other: ...", "defines no 'Mine'.*Other"), ("Mine = 3", "is not a subclass of"),
     ("from dpbench.algorithms.base import Algorithm\nclass Mine(Algorithm): ...", "set the class attribute `name`"),
     ("1 / 0", "cannot be imported: ZeroDivisionError"),
+    ("raise SystemExit(0)", "cannot be imported: SystemExit"),  # as a script does that was not meant to be imported
 ])  # fmt: skip
 def test_a_file_without_the_method_says_what_it_has(tmp_path, text, message):
     (tmp_path / "mine.py").write_text(text)

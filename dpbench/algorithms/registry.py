@@ -250,7 +250,7 @@ def _attribute(file: Path, class_name: str, digest: str) -> Any:
     module = importlib.util.module_from_spec(spec)
     try:
         loader.exec_module(module)
-    except Exception as error:  # a user's file may fail in any way; the line says where
+    except (Exception, SystemExit) as error:  # a user's file may fail in any way; the line says where
         raise UserError(f"{file} cannot be imported: {type(error).__name__}: {error}") from error
     if not hasattr(module, class_name):
         own = [name for name, each in vars(module).items() if getattr(each, "__module__", "") == module.__name__]

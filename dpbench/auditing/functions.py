@@ -114,8 +114,8 @@ def audit_callable(
             left = [left[i] for i in np.argsort(hopes, kind="stable")[::-1][:kept]]
     (best,) = left
     first, second = (_outputs(target, data, epsilon, runs // 2, seeds.spawn(1)[0], errors) for data in best[:2])
-    # A callable that raises on every call would pass the test, with nothing having been audited.
-    if not any(map(len, (*first, *second))):
+    # A callable that raises on every call, or returns None, would pass the test, with nothing having been audited.
+    if not any(np.isfinite(one).any() for one in (*first, *second)):
         defect = f"no call returned a number{errors[-1] if errors else ''}; nothing was audited"
         return Audit(name, epsilon, target.delta, 0, {}, defect=defect, pair=best.words)
     tried = candidates(*_aligned(first, second))  # learnt on every fourth run, chosen by the other even ones
@@ -270,7 +270,7 @@ def _outputs(
                 warnings.simplefilter("ignore")
                 one = target.function(X.copy(), y.copy(), epsilon, np.random.default_rng(child))
             found.append(np.atleast_1d(np.asarray(one, dtype=float)).ravel())
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             errors[:] = [f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"]
             found.append(np.zeros(0))  # it tells the worlds apart as well as a number does
     return found

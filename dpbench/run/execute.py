@@ -86,9 +86,7 @@ def execute(jobs: list[Job], nudge: float = 0.0) -> tuple[list[Row], list[Point]
     with one_thread():
         try:
             return _sweep(jobs[0], nudge) if jobs[0].sweep else _execute(jobs, nudge)
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # a method that exits would end the command with its own code
             return [failed_row(job, error) for job in jobs], []
 
 

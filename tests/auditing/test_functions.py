@@ -1,6 +1,7 @@
 """Other people's callables: what is private passes, what is not fails, by what is returned alone."""
 
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -45,6 +46,16 @@ def test_what_never_returns_is_no_pass():
     done = audit_callable(AuditTarget(lambda X, y, epsilon, rng, seed: 0.0, sizes=(4,)), 1.0, runs=40)
     assert not done.passed
     assert re.match(r"no call returned a number \(TypeError: .*'seed'", done.defect)
+
+
+def test_what_exits_or_returns_no_number_is_no_pass():
+    """An exit would end the audit with its own code, 0; a forgotten return is NaN to NumPy."""
+    for ends in (lambda *_: sys.exit(0), lambda *_: None, lambda *_: [np.nan, np.inf]):
+        done = audit_callable(AuditTarget(ends, "ends", sizes=(4,)), 1.0, runs=40)
+        assert not done.passed
+        assert done.defect.startswith("no call returned a number")
+    told = audit_callable(AuditTarget(lambda X, y, *_: sys.exit(0) if X[-1, 0] > 0 else 1.0, "exits", sizes=(4,)), 1.0)
+    assert not told.passed
 
 
 def test_what_so_many_runs_can_show_grows_with_them():

@@ -149,6 +149,24 @@ def test_a_failing_job_is_a_row_and_the_sweep_goes_on(tmp_path):
     assert "1/(4n)" in row.error
 
 
+EXITING = """
+from dpbench.algorithms.base import Algorithm, Disclosure
+class Exiting(Algorithm):
+    name = "exiting"
+    discloses = (Disclosure("w", "the iterate"),)
+    def run(self, problem, W, mechanisms, settings, trace):
+        raise SystemExit(0)
+"""
+
+
+def test_a_method_that_exits_is_a_failed_row_and_no_end_of_the_command(tmp_path):
+    """Else `dpbench run` ended with that code, 0, and said nothing."""
+    (tmp_path / "exiting.py").write_text(EXITING)
+    job = make_job(problem="synthetic", algorithm=f"{tmp_path / 'exiting.py'}:Exiting", epsilon=1, seed=0)
+    summary = runner.run([job], Store(tmp_path, "p", "e"))
+    assert (summary.failed, summary.statuses["done"]) == (1, 0)
+
+
 KILLER = """
 import os, pathlib, signal
 from dpbench.algorithms.base import Algorithm, Disclosure
