@@ -353,7 +353,7 @@ def test_check_rows_names_labels_that_a_release_moves(data, loss, method, larges
     np.testing.assert_array_equal(dpbench.fit(X, y, **call).w, dpbench.fit(X, moved, **call).w)
     assert dpbench.check_rows(X, moved, algorithm=method, loss=loss) == []
     (line,) = dpbench.check_rows(X, y, algorithm=method, loss=loss)
-    assert line.startswith(f"y: 1 labels lie beyond ±{largest:g}")
+    assert line.startswith(f"y: 1 of 500 labels are beyond ±{largest:g}")
 
 
 def test_arithmetic_is_what_is_asked_for_or_refused_in_one_line(data):

@@ -429,3 +429,26 @@ def test_what_a_run_warns_of_is_said_behind_its_table(call):
     )
     assert (code, "not private: dp-gd-oracle" in err) == (0, True), err
     assert "dp-gd-oracle" in out
+
+
+def test_a_reader_that_has_gone_gets_no_verdict_and_no_traceback():
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run([sys.executable, "-m", "dpbench", "list", "losses"], stdout=write, stderr=subprocess.PIPE)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (141, b"")
+
+
+@pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
+def test_what_a_terminal_has_no_sign_for_is_no_error(encoding):
+    command = [sys.executable, "-m", "dpbench", "list", "losses"]
+    done = subprocess.run(command, capture_output=True, env=os.environ | {"PYTHONIOENCODING": encoding})
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert b"pseudo-huber" in done.stdout
+
+
+def test_code_of_others_that_exits_does_not_end_a_verb_with_its_own_code(monkeypatch, capsys):
+    monkeypatch.setattr(dpbench, "listed", lambda *_: sys.exit(0))
+    with pytest.raises(SystemExit, match="2"):
+        main(["list", "losses"])
+    assert "error: code that is not dpbench's ended the program, with 0" in capsys.readouterr().err

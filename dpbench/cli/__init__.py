@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import io
 import re
 import sys
 
@@ -15,6 +16,7 @@ from dpbench.version import DISTRIBUTION, __version__
 
 # The argument of the API that a message begins with, as in "epsilon must be …".
 ARGUMENT = re.compile(r"([a-z]\w*)(?= must |: | of )")
+UNREAD = 141  # as of a program that SIGPIPE ends
 # What click says, and what we say in its place: the option, what it takes, what was given.
 CLICK = [
     (re.compile(r"Invalid value for '([^']+)': (.+) is not a valid integer( range)?\."),
@@ -99,6 +101,10 @@ def main(args: list[str] | None = None) -> None:
     """Entry point: every mistake of the user is one line on stderr and exit code 2."""
     # A plan has 200,000 jobs and no cycle among them, which the collector would walk again and again.
     gc.set_threshold(100_000, 50, 50)
+    out = sys.stdout
+    for stream in (out, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # latin-1 has no ε
+            stream.reconfigure(errors="replace")
     try:
         words = sys.argv[1:] if args is None else args
         code = group.main(args, prog_name="dpbench", standalone_mode=False, obj=words)  # as they were typed
@@ -115,10 +121,12 @@ def main(args: list[str] | None = None) -> None:
             raise error.__cause__ from None
         click.echo("interrupted: what was finished is kept; the same command goes on from there", err=True)
         code = 130
-    except BrokenPipeError:
-        # The reader has gone, as in `dpbench list | head`: that is no error.
-        sys.stderr.close()
-        code = 0
+    except SystemExit as error:
+        # click sets another stream and ends where the reader has gone, as in `dpbench audit … | head`: a verdict that
+        # nobody read is no pass.
+        if sys.stdout is out:
+            _fail(f"code that is not dpbench's ended the program, with {error.code!r}")
+        code = UNREAD
     except Exception as error:
         system = system_error(error)
         if out_of_memory(error):
