@@ -308,7 +308,7 @@ def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logisti
         datasets.check_arrays(np.zeros((len(y), 1)), y, labels=labels)
         kind.check_labels(y)
         if beyond := np.count_nonzero(moved != y):
-            raise DataError(f"y: {beyond:,} of {len(y):,} labels are beyond ±{np.abs(moved).max():g}; they are moved there")
+            raise DataError(f"y: {beyond:,} of {len(y):,} labels are beyond ±{np.abs(moved).max():g}, and moved there")
 
     lines = []
     for check in (
