@@ -135,10 +135,11 @@ class _Line(NamedTuple):
 
 def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Table:
     lines = []
-    for one, private, planned in zip(frames.records(table, _Line), table["private"], table["planned"], strict=True):
-        name = one.algorithm.rpartition("/")[2] + ("" if private else " (not private)")
-        lines.append(one.cells(name, f"{planned:.4g}", "yours"))
-        best = _best(others, one.problem, one.epsilon)
+    for (problem, epsilon), mine in frames.groups(table.sort_values("mean"), ProblemEpsilon, sort=True):
+        for one, private, planned in zip(frames.records(mine, _Line), mine["private"], mine["planned"], strict=True):
+            name = one.algorithm.rpartition("/")[2] + ("" if private else " (not private)")
+            lines.append(one.cells(name, f"{planned:.4g}", "yours"))
+        best = _best(others, problem, epsilon)
         for other, paper in zip(frames.records(best, _Line), best["experiment"], strict=True):
             lines.append(other.cells(look(other.algorithm).label, "", f"full/{paper}"))
     # Runs without a result are told: a mean over what is left would hide them.
@@ -156,8 +157,9 @@ def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Tab
         "Settings: what is not the method's default. "
         f"Your ε planned is checked by {' and '.join(sorted(set(table['checked'].dropna()))) or 'nobody'}."
     )
-    frame = pd.DataFrame(list(dict.fromkeys(lines)), columns=header)
-    return Table(frame, table, gaps if without else [], caption, method, _finding(table, others))
+    return Table(
+        pd.DataFrame(lines, columns=header), table, gaps if without else [], caption, method, _finding(table, others)
+    )
 
 
 def _best(others: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:

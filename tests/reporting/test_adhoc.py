@@ -90,6 +90,8 @@ def test_all_own_runs_are_in_one_figure_and_its_commands_run_as_printed(tmp_path
     ]  # fmt: skip
     lines = (tmp_path / "figures/adhoc/runs.md").read_text(encoding="utf-8").splitlines()
     assert sum("yours" in line and ("my-gd" in line or "dp-gd" in line) for line in lines) == 4
+    epsilons = [line.split("|")[2].strip() for line in lines if "| synthetic" in line]
+    assert epsilons == sorted(epsilons)  # a reader compares the methods at one ε
     printed = html.unescape(re.search(r"<pre>(.*?)</pre>", page, flags=re.DOTALL)[1]).strip().splitlines()
     assert printed == [shlex.join(["dpbench", *words]), "dpbench report --profile adhoc"]
     before = Store("results", "adhoc", "my-gd").ended().results
