@@ -47,7 +47,8 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
     sweep: settings whose values run as one job with one row that keeps their excess losses alone (see `job.Job`).
     relation: the neighbouring relation of the runs; the algorithm's own where it is left out.
     held_out: "best" settings are chosen on one half of the seeds, so that the other half can score them (see `tuner`).
-    planted: what the noise is multiplied by, for runs that are wrong on purpose (see `run.jobs.Job`).
+    planted: what the noise is multiplied by, for runs that are wrong on purpose (see `run.jobs.Job`); "best" settings
+        are those of the right runs.
     timed: repetitions whose seconds are measured alone; 0 for runs that go to the pool in batches.
     timed_if: time a cell (all seeds of one setting) only if every one of its untimed runs ended so: by their `ending`,
         or by their `status` where the method has no word of its own.
@@ -77,8 +78,8 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
     def __post_init__(self) -> None:
         if self.timed_if and not self.timed:
             raise ValueError("timed_if needs timed >= 1")
-        if self.planted != (1.0,) and (self.tuned or self.timed):
-            raise ValueError("planted: runs that are wrong on purpose are neither tuned nor timed")
+        if self.planted != (1.0,) and self.timed:
+            raise ValueError("planted: runs that are wrong on purpose are not timed")
         for name in self.sweep:
             if not isinstance(self.settings.get(name), list | dict):
                 raise ValueError(f"sweep: the values of {name} must be a list")

@@ -91,8 +91,8 @@ def test_a_grid_plants_its_blocks_and_tunes_nothing_on_them():
     best = GridEntry(**shared, settings={"step": "best"})
     assert not block.tunes(best)
     assert GridEntry(**shared, settings={"step": [0.1, 1]}).tunes(best)
-    with pytest.raises(ValueError, match="neither tuned nor timed"):
-        GridEntry(**shared, settings={"step": "best"}, planted=(2,))
+    with pytest.raises(ValueError, match="are not timed"):
+        GridEntry(**shared, settings={"step": "best"}, planted=(2,), timed=1)
 
 
 def test_noise_of_a_matrix_and_of_blocks_scales():

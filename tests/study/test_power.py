@@ -48,6 +48,13 @@ def test_planted_runs_stand_under_the_keys_of_the_right_ones_and_have_no_traces(
     assert list(wrong_contexts(CONTEXT, {}, planted=False)) == []
 
 
+def test_the_optimum_of_a_problem_is_the_same_for_wrong_runs():
+    optimum = pd.DataFrame([{"algorithm": "probe-optimum", "problem": "p", "timed": 0, "key": "optimum"}])
+    context = SimpleNamespace(**vars(CONTEXT) | {"runs": pd.concat([runs(), optimum])})
+    ((_, wrong),) = wrong_contexts(context, {})
+    assert sorted(wrong.runs["key"]) == ["a0", "a1", "b0", "b1", "optimum"]
+
+
 @pytest.mark.parametrize("column", PLACE)
 def test_a_planted_run_without_a_right_one_of_its_place_is_left_out(column):
     table = runs()
