@@ -18,6 +18,7 @@ from dpbench.study.context import Context
 from dpbench.study.declare import Claim, declared
 from dpbench.study.grid import load_grid
 from dpbench.study.plan import plan
+from dpbench.study.power import PLACE
 from dpbench.study.style import figure_style
 
 ALL = ("dp-gcd", "dp-cd", "dp-sgd-1")
@@ -204,7 +205,10 @@ def judge(monkeypatch, name, ends):
     starts = {"square": 0.75, "dorothea": 0.78, "california": 0.096}
     facts = {p: SimpleNamespace(start=starts.get(p, 0.6)) for p in set(table["problem"])}
     monkeypatch.setattr(claims, "facts", lambda context, artefact: facts)
-    context = SimpleNamespace(command=lambda artefact: "dpbench run")
+    runs = pd.DataFrame(columns=[*PLACE, "key", "planted", "timed"])  # none is wrong on purpose
+    context = SimpleNamespace(
+        command=lambda artefact: "dpbench run", runs=runs, experiment=None, profile="", store=None
+    )
     claim = next(one for one in declared([claims], Claim) if one.name == name)
     verdicts = claim.judge(context)
     assert [one.case for one in verdicts] == [case.name for case in study.CASES]
