@@ -166,16 +166,20 @@ def of_estimator(estimator: Any) -> AuditTarget | None:
     ends = _ends_of_schema(schema) if schema else _ends_of_array(estimator)
     labels = _labels(estimator, schema)
     delta = estimator.delta if isinstance(estimator.delta, float) else DELTA
+    released: list[str] = []
 
     def function(X: np.ndarray, y: np.ndarray, epsilon: float, rng: np.random.Generator) -> np.ndarray:
         given = estimator.get_params(deep=False) | {"epsilon": epsilon, "delta": delta, "budget": None}
-        model = type(estimator)(**given | {"random_state": int(rng.integers(2**31 - 1))})
         ids, places = X[:, 0].astype(int), X[:, 1].astype(int)
         rows = np.stack([ends[place] for place in places])
         named: dict[str, Any] = {} if table or unit is None else {"groups": ids}
         if schema is not None:
             rows = _frame(schema, rows, ids)
-        model.fit(rows, np.array([labels[int(one)] for one in y], dtype=object if schema else None), **named)
+        of = rows, np.array([labels[int(one)] for one in y], dtype=object if schema else None)
+        if not released:  # a seed alone would take the fit to other arithmetic than a release has
+            released.append(type(estimator)(**given | {"random_state": None}).fit(*of, **named).arithmetic_)
+        given |= {"random_state": int(rng.integers(2**31 - 1)), "arithmetic": released[0]}
+        model = type(estimator)(**given).fit(*of, **named)
         return np.append(np.ravel(model.coef_), model.intercept_)
 
     pairs = tuple(_pair(m, k, unit) for m, k in (SIZES if unit else SIZES[:1]))

@@ -233,7 +233,10 @@ class _Private(BaseEstimator):
 
     @property
     def row_bound_(self) -> float | None:
-        """The length beyond which rows are shortened, each number being in [-1, 1]; None where none is."""
+        """The length beyond which rows are shortened, each number being in [-1, 1], in a window less its column's mean.
+
+        None where no row is shortened.
+        """
         check_is_fitted(self)
         return self.model_.bound or self.model_.encoding.bound
 

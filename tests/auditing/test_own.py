@@ -13,6 +13,7 @@ from dpbench.auditing.functions import OTHERS, SIZES, audit_callable, of_estimat
 from dpbench.errors import UserError
 from dpbench.own import spec
 from dpbench.own import window as windows
+from dpbench.privacy.exact.release import ExactReleases
 from dpbench.problems.persons import OfPersons, Persons
 from tests.own.test_persons import SETTINGS, TAKEN
 
@@ -119,6 +120,14 @@ def test_an_estimator_of_rows_has_one_row_that_differs():
     for wrong in (dpbench.PrivateClassifier(classes=[0, 1]), dpbench.PrivateClassifier(bounds=(0, 1))):
         with pytest.raises(UserError, match="an audit of an estimator takes"):
             of_estimator(wrong)
+
+
+def test_the_arithmetic_that_is_audited_is_that_of_a_release(monkeypatch):
+    """Without noise there, two seeds give one model: else noise came from elsewhere, and no release was audited."""
+    target = of_estimator(dpbench.PrivateClassifier(classes=[0, 1], bounds=(-1, 1), algorithm="dp-gd-average"))
+    monkeypatch.setattr(ExactReleases, "_rounded", lambda self, noise, scale, shape: np.zeros(shape, np.int64))
+    one, other = (target.function(*target.pairs[0].first, 1.0, np.random.default_rng(i)).tolist() for i in range(2))
+    assert one == other
 
 
 @pytest.mark.slow

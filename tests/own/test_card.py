@@ -86,10 +86,13 @@ def test_models_of_arrays_and_of_numbers_have_cards(saved):
     text = dpbench.card("r.json", worlds=2, jobs=1)
     assert "predicts the target, 0 to 30" in text
     assert "| x2 | numbers, 0 to 10 |" in text
+    assert "and the released mean of its column taken off, a row longer than" in text
     assert "| R² |" in text
     assert "calibrated" not in text
     dpbench.PrivateClassifier(1.0, bounds=(0, 10), classes=[0, 1, 2]).fit(X, X[:, 0].astype(int) % 3).save("c.json")
-    assert "the class of the target: 0, 1, 2" in dpbench.card("c.json", worlds=2, jobs=1)
+    text = dpbench.card("c.json", worlds=2, jobs=1)
+    assert "the class of the target: 0, 1, 2" in text
+    assert "With each number scaled to [-1, 1], a row longer than" in text
 
 
 @pytest.mark.parametrize(
