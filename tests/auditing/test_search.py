@@ -97,6 +97,7 @@ def test_what_is_wrong_on_some_neighbours_passes_the_pair_that_is_thought_out_an
     assert "a neighbour moves it by 1.0" in done.defect
 
 
+@pytest.mark.thorough_for("SignedGram")
 @pytest.mark.parametrize("cls", [Mean, Gram, SignedGram, LengthOfTheSum])
 def test_what_is_right_passes_on_the_pair_that_was_found(audited, cls):
     done = audited(cls, near=False)
@@ -118,7 +119,7 @@ def test_the_same_pair_is_found_again(audited):
     assert found == audited(Gram, near=False, inspect=False)
 
 
-@pytest.mark.thorough_for("dp-nag", "dp-newton", "dp-sgd", "o2nc-tree", "opt-ls")
+@pytest.mark.thorough_for("dp-cd", "dp-nag", "dp-newton", "dp-sgd", "o2nc-tree", "opt-ls")
 @pytest.mark.parametrize("name", ["dp-gd", "dp-newton", "dp-cd", "dp-nag", "adassp", "o2nc-tree", "dp-sgd", "opt-ls"])
 def test_no_pair_moves_a_built_in_method_further_than_it_says(name):
     """Nor is a pair a leak: where something counts as public, it is equal on both."""

@@ -207,6 +207,7 @@ def test_only_the_ends_of_the_figure_can_be_judged(context):
     ]  # fmt: skip
 
 
+@pytest.mark.thorough
 def test_the_ends_of_the_figure_would_have_noticed_wrong_noise(experiment):
     """On the committed rows: three matches, at a proven ε, that half and twice the noise fail."""
     from dpbench.study.value_verdict import judge

@@ -20,6 +20,7 @@ def test_a_report_of_the_committed_rows_under_wrong_runs_keeps_at_most_a_quarter
     assert [one for one in reports.values() if not one.fine] == []
 
 
+@pytest.mark.thorough
 def test_a_judge_that_does_not_ask_for_power_would_keep_too_much(monkeypatch):
     """Without the rule the transients of the curves are matches, and a report without noise keeps them."""
     right = sum(one.tested for one in as_judged("accelerated"))

@@ -155,14 +155,15 @@ def faster_than_the_oracle(context: Context) -> WithWords:
     The oracle's run at its own best T, and the shortest of its runs at any T tried that gets there.
     """
     ends = means(context.rows("fig3", timed=0, algorithm="dp-gd-oracle"), ["problem", "epsilon", "T"])
-    speed, shortest, gaps = _against_the_oracle(_panels(context), ends)
+    tried = {panel: [*zip(rows["T"], rows["mean"], strict=True)] for panel, rows in frames.groups(ends, ProblemEpsilon)}
+    speed, shortest, gaps = _against_the_oracle(_panels(context), tried)
     if not speed or not _growing(gaps):
         raise NotEnough
     told = "; ".join(
         f"{problem_title(p)}: gap {', '.join(f'{g[e]:.3g}× at ε = {e:g}' for e in sorted(g))}" for p, g in gaps.items()
     )
     lacking, names = _panels_without(context, speed), ("the oracle at its best T", "the oracle at any T")
-    again = [_against_the_oracle(panels, ends) for panels in _moved_panels(context)]
+    again = [_against_the_oracle(panels, tried) for panels in _moved_panels(context)]
 
     def slower(times: Mapping[Any, float]) -> list[bool]:
         return [one > 1 for one in times.values()]
@@ -193,9 +194,12 @@ Panel: TypeAlias = "tuple[str, float, dict[str, pd.Series]]"  # quoted: pandas i
 
 
 def _against_the_oracle(
-    panels: Iterable[Panel], ends: pd.DataFrame
+    panels: Iterable[Panel], tried: Mapping[ProblemEpsilon, list[tuple[int, float]]]
 ) -> tuple[dict[tuple[str, float], float], dict[tuple[str, float], float], dict[str, dict[float, float]]]:
-    """By panel how many times as long the oracle takes, at its best T and at any; by data set and ε the gap."""
+    """By panel how many times as long the oracle takes, at its best T and at any; by data set and ε the gap.
+
+    tried: by panel each T of the oracle with its final loss.
+    """
     speed: dict[tuple[str, float], float] = {}
     shortest: dict[tuple[str, float], float] = {}
     gaps: dict[str, dict[float, float]] = {}
@@ -205,7 +209,9 @@ def _against_the_oracle(
             # To the lower of both ends one of the two may never come.
             target = max(newton.iloc[-1], oracle.iloc[-1])
             speed[problem, epsilon] = _reached(oracle, target) / _reached(newton, target)
-            there = select(ends, problem=problem, epsilon=epsilon).query("mean <= @target")["T"].min()
+            there = min(
+                (T for T, end in tried.get(ProblemEpsilon(problem, epsilon), ()) if end <= target), default=np.nan
+            )
             shortest[problem, epsilon] = np.fmin(there, _reached(oracle, target)) / _reached(newton, target)
             end = min(newton.index[-1], oracle.index[-1])
             gaps.setdefault(problem, {})[epsilon] = _at(oracle, end) / _at(newton, end)
@@ -432,14 +438,21 @@ def _panels(context: Context) -> Iterator[Panel]:
 
 def _moved_panels(context: Context) -> Iterator[list[Panel]]:
     """The same as other seeds might have them, `RESAMPLES` times."""
+    panels = [
+        (problem, epsilon, {
+            name: (line.index, line["mean"].to_numpy(), (line["se"] / line["mean"]).to_numpy())
+            for name, line in lines.items()
+        })
+        for problem, epsilon, lines in _curves(context)
+    ]  # fmt: skip
     # A curve moves as a whole, by its errors: those of its points come from the same seeds.
-    for z in _normal((len(_curves(context)), 16)):
+    for z in _normal((len(panels), 16)):
         yield [
             (problem, epsilon, {
-                name: line["mean"] * np.exp(line["se"] / line["mean"] * one)
-                for (name, line), one in zip(lines.items(), panel_z, strict=False)
+                name: pd.Series(mean * np.exp(spread * one), index)
+                for (name, (index, mean, spread)), one in zip(lines.items(), panel_z, strict=False)
             })
-            for (problem, epsilon, lines), panel_z in zip(_curves(context), z, strict=True)
+            for (problem, epsilon, lines), panel_z in zip(panels, z, strict=True)
         ]  # fmt: skip
 
 
