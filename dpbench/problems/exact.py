@@ -397,17 +397,19 @@ class ExactSums(MeansOfSums, Problem):
         chosen: np.ndarray | None,
         *arguments: Any,
     ) -> Deferred:
-        """function(rows, room, *arguments, chosen) of the rows, wherever they lie. largest: of a row's part."""
-        if self.n * largest > LARGEST:
-            raise PrivacyError(f"{self.n:,} rows with parts of up to {largest:g} do not fit 64 bits; give fewer rows")
+        """function(rows, room, *arguments, chosen), weighed and added up, in 2⁻ᵇⁱᵗˢ of its unit. largest: of a part."""
+        if (self.n * largest) << self.bits > LARGEST:
+            raise PrivacyError(f"{self.n:,} records with parts of up to {largest:g} do not fit 64 bits; lower the clip")
         room = MANTISSA // largest
         if not room:
             raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
 
         def read() -> Whole:
-            return function(self._rows, room, *arguments, chosen).reshape(shape)
+            parts = (a * function(rows, room, *arguments, chosen) for a, rows in self._classes)
+            return sum(parts, np.zeros(1, dtype=np.int64)).reshape(shape)
 
-        return Deferred(shape, read)
+        # Weighted parts have no integers until `Sum.finer` says what they count.
+        return (WeightedParts if self.bits else Deferred)(shape, read)
 
 
 class ExactProblem(SubstitutedRows, ExactSums):

@@ -46,7 +46,7 @@ import numpy as np
 import scipy
 
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.exact.sums import LARGEST, WEIGHT_BITS, Deferred, Gram, Sum, WeightedParts, outer
+from dpbench.privacy.exact.sums import LARGEST, WEIGHT_BITS, Deferred, Gram, Sum, outer
 from dpbench.problems.exact import MANTISSA, STEP, ExactProblem, Whole, positive_bound, rounded_derivative
 from dpbench.problems.problem import Problem, columns_of, coordinate_state
 from dpbench.problems.rows import BLOCK, Rows
@@ -158,20 +158,10 @@ class PersonsProblem(ExactProblem):
         return hasattr(self.X, "tocsr")
 
     def _whole(self, shape: Any, function: Any, largest: int, chosen: Any, *arguments: Any) -> Deferred:
-        """See `ExactSums`, in 2⁻ᴮ of its unit."""
+        """See `ExactSums`."""
         if chosen is not None:
             self._refuse()
-        if (self.n * largest) << self.bits > LARGEST:
-            raise PrivacyError(f"{self.n:,} persons with parts of up to {largest:g} do not fit 64 bits; lower the clip")
-        room = MANTISSA // largest
-        if not room:
-            raise PrivacyError(f"one row's part of up to {largest:g} does not fit float64; lower the bounds")
-
-        def read() -> Whole:
-            parts = (a * function(rows, room, *arguments) for a, rows in self._classes)
-            return sum(parts, np.zeros(1, dtype=np.int64)).reshape(shape)
-
-        return WeightedParts(shape, read)
+        return super()._whole(shape, function, largest, chosen, *arguments)
 
     def _total(self, *of: Any) -> Sum:
         return super()._total(*of).finer(self.bits)
