@@ -41,7 +41,6 @@ class DPSGD(dp.Algorithm):
     name = "dp-sgd"
     title = "DP-SGD"
     revisions: ClassVar = {"tight": 3}  # samples under replace-one
-    gone: ClassVar = {"batches": "poisson"}
     paper_accounting = "rdp"
     accountings = ("tight", "rdp")
     exact = "sums"

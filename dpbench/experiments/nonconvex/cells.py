@@ -20,6 +20,7 @@ from dpbench.experiments.nonconvex.rows import (
     published,
     published_cells,
 )
+from dpbench.problems import catalogue
 from dpbench.study import printed
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.experiment import PLANTED
@@ -81,7 +82,9 @@ def planted(context: Context, target: LossTable) -> pd.DataFrame:
     nothing = pd.Series(math.nan, index=rows.index)
     halved, m = (rows.get(name, nothing).astype(float) for name in ("set.noise", "set.m"))
     recipe = rows["planted"].astype(object).where(rows["planted"].notna(), halved.where(halved.ne(1)))
-    recipe = recipe.mask(m.notna(), "m = n // 50").mask(rows["problem"].str.endswith("sixth"), "rows half as long")
+    # A row has the m that it ran with, so the right one too.
+    twice = m.eq(catalogue.declare(target.problem).n // 50)
+    recipe = recipe.mask(twice, "m = n // 50").mask(rows["problem"].str.endswith("sixth"), "rows half as long")
     return rows.assign(recipe=recipe.mask(~paper, "α of the title")).dropna(subset=["recipe"])
 
 
