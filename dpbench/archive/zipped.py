@@ -37,6 +37,9 @@ def read(path: Path, limit: Callable[[str], int], largest: int, needed: Iterable
     largest: bytes of the file itself. needed: members that have to be there. A folder has these as files.
     """
     if path.is_dir():
+        # A pipe would hold whoever reads it, a link show another file.
+        if odd := [name for name in sorted(needed) if (path / name).is_symlink() or not (path / name).is_file()]:
+            raise UserError(f"{odd[0]} is missing, or no plain file")
         return {name: _content((path / name).open("rb"), name, limit(name)) for name in needed}
     try:
         size = path.stat().st_size

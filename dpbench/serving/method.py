@@ -79,13 +79,13 @@ class ServedMethod(Algorithm):
         problem = Declaration(n, d, loss=self.needs.covered[0], row_bound=1.0)
         delta = 0.0 if rules.delta(self) == 0 else 1 / n**2
         budget = Budget(epsilon, delta, self.relation, rules.accounting(self))
-        made = self._prepared(self._run_method(problem, budget, None)).settings
+        made = _prepared(self.code, msgspec.msgpack.encode(self._run_method(problem, budget, None))).settings
         return {name: value for name, value in made.items() if name not in self.fixed}
 
     def plan(self, problem: Declaration, mechanisms: Any, settings: Any) -> None:
         """See `Algorithm.plan`; what it says, which its run then keeps to."""
         given = self._run_method(problem, mechanisms.budget, msgspec.to_builtins(settings))
-        for one in self._prepared(given).plan.entries:
+        for one in _prepared(self.code, msgspec.msgpack.encode(given)).plan.entries:
             mechanisms.plan(one.label, release_of(one.release), one.count)
 
     def run(self, problem: Any, W: np.ndarray, mechanisms: Any, settings: Any, trace: Any) -> RunResult:
@@ -100,9 +100,6 @@ class ServedMethod(Algorithm):
         given = msgspec.structs.replace(given, key=mechanisms.releases.run_keys[0], start=wire.numbers(W))
         made = process.serve(self.code, given, exact_rows(problem), mechanisms)
         return RunResult(made.W, evidence=made)
-
-    def _prepared(self, given: wire.RunMethod) -> wire.PreparedRun:
-        return _prepared(self.code, msgspec.msgpack.encode(given))
 
     def _run_method(self, problem: Declaration, budget: Budget, settings: dict[str, Any] | None) -> wire.RunMethod:
         declared = {"loss": problem.loss.name, "l1": problem.l1, "l2": problem.l2, "w2": problem.w2,
@@ -152,11 +149,6 @@ def _needs(told: dict[str, Any]) -> Needs:
 
 
 @functools.lru_cache(maxsize=256)
-def of(code: process.MethodCode) -> ServedMethod:
-    """The served method of this code."""
-    return ServedMethod(code)
-
-
 def of_source(reference: str, source: bytes) -> ServedMethod:
     """The served method of a name, or of a class and the text of its file: what `registry` asks for."""
-    return of(process.MethodCode(reference, source))
+    return ServedMethod(process.MethodCode(reference, source))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,6 +44,11 @@ class ServedRun(NamedTuple):
     given: wire.RunMethod
     W: np.ndarray
     transcript: Transcript
+
+    @property
+    def size(self) -> int:
+        """Bytes of its transcript."""
+        return sum(len(asked) + len(reply) for asked, reply in self.transcript)
 
     @property
     def encoded(self) -> bytes:
@@ -121,17 +126,15 @@ def _process(code: MethodCode, limits: sandbox.Limits, largest: int = wire.LARGE
         folder = Path(home)
         if code.source:
             (folder / FILE).write_bytes(code.source)
-        replies, requests = os.pipe(), os.pipe()
-        command = [sys.executable, "-m", "dpbench.serving.client", str(replies[0]), str(requests[1])]
-        try:
-            process = sandbox.start(command, folder, limits, (replies[0], requests[1]))
-        finally:
-            os.close(replies[0])
-            os.close(requests[1])
+        (replies, outgoing), (incoming, requests) = Pipe(duplex=False), Pipe(duplex=False)
+        with replies, requests:  # the method's ends, which are its process's alone once it is started
+            pipes = replies.fileno(), requests.fileno()
+            command = [sys.executable, "-m", "dpbench.serving.client", *map(str, pipes)]
+            process = sandbox.start(command, folder, limits, pipes)
         timer = threading.Timer(limits.wall, process.kill)
         timer.start()
         try:
-            with os.fdopen(requests[0], "rb") as incoming, os.fdopen(replies[1], "wb") as outgoing:
+            with incoming, outgoing:
                 yield wire.Channel(incoming, outgoing, largest)
         except BrokenPipeError:
             raise PrivacyError("it ended before its run did") from None

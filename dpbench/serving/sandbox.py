@@ -7,6 +7,7 @@ verdict.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import os
@@ -15,8 +16,8 @@ import shutil
 import struct
 import subprocess
 import sys
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 MEMORY = 8 << 30  # bytes of address space
 WRITTEN, FILES = 16 << 20, 256  # bytes of a file, open files
@@ -26,8 +27,7 @@ SHOWN_FOLDER = "/tmp/given"  # where the sandbox shows the folder that it is giv
 NONE = "no sandbox (bubblewrap) works here"
 
 
-@dataclass(frozen=True)
-class Limits:
+class Limits(NamedTuple):
     """Seconds of the processor, and of the clock, for all tasks together."""
 
     seconds: int
@@ -37,16 +37,12 @@ class Limits:
 @functools.cache
 def at_hand() -> str | None:
     """The path of bubblewrap; None where it does not work, or `alone` does not in it."""
-    program = shutil.which("bwrap")
-    return program if program and _works([*_bubblewrap(program, Path("/")), sys.executable, "-I", __file__]) else None
-
-
-def _works(command: list[str]) -> bool:
-    try:
-        tried = subprocess.run(command, capture_output=True, timeout=20)
-    except (OSError, subprocess.SubprocessError):
-        return False
-    return tried.returncode == 0
+    if program := shutil.which("bwrap"):
+        with contextlib.suppress(OSError, subprocess.SubprocessError):
+            command = [*_bubblewrap(program, Path("/")), sys.executable, "-I", __file__]
+            subprocess.run(command, capture_output=True, timeout=20, check=True)
+            return program
+    return None
 
 
 def _shown() -> tuple[list[str], dict[str, str]]:

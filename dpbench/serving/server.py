@@ -1,12 +1,9 @@
 """The side that holds the rows: it takes requests, knows how far a row moves each sum, and sends noised values alone.
 
-Why a session is private. Let M be the method, any function of what it was sent and of coins of its own. Each reply is a
-mechanism of `privacy.exact` on the rows, whose noise the server sets from its own bound on what a row moves; its cost
-is in the ledger before a row is read. Whether a request is refused depends on the request, the ledger and public
-numbers. So the session is an adaptive composition of mechanisms chosen by post-processing, and all of what M sees and
-returns is (ε, δ)-DP where both accountants say so of the plan: a multiset of releases that is fixed before the first
-of them, and of which the ledger never has more. To stop early, or to be refused, is post-processing too. What a
-failure while rows are read would tell is not covered: it ends the run with one text for all, and voids the check.
+Why a session is private, docs/guides/audit.md says as a theorem. Its premises are kept here: the noise of a reply is
+of the server's own bound on what a row moves, its cost is in the ledger before a row is read, the ledger never has more
+than the plan, and whether a request is refused depends on the request, the ledger and public numbers alone. A failure
+while rows are read ends the run with one text for all, and voids the check.
 
 Nothing that a method says of a sensitivity lowers the noise: `ExactReleases` takes the larger of what is declared and
 what is proved, and refuses what is declared too small.
@@ -157,15 +154,10 @@ class MechanismServer:
     def _release(self, request: wire.ReleaseRequest) -> np.ndarray:
         """The value asked for, with noise of its own sensitivity at least."""
         law, event = NOISE[request.noise]  # the event is the server's to name
-        _within("noise multiplier", request.multiplier)
         summed, sampler = self._value(request.value)
         if law in (noise.SYMMETRIC, noise.ISOMETRIC) and len(summed.shape) != 3:
             raise RefusedRequest("symmetric noise is for symmetric matrices")
-        given: dict[str, Any] = {
-            "sensitivity": request.sensitivity,
-            "multiplier": request.multiplier,
-            "replaced": request.replaced,
-        }
+        given: Any = {name: getattr(request, name) for name in ("sensitivity", "multiplier", "replaced")}
         if sampler is not None:
             return np.asarray(sampler.release(summed, event, law, request.label, **given))
         return self.seam.release(summed, law, event, request.label, **given)
@@ -174,7 +166,6 @@ class MechanismServer:
         """The index of the largest score, by a private choice."""
         summed = self._vector(request.value)
         score = _score(request.score, summed.shape)
-        _within("cost", request.epsilon)
         return self.seam.choose(
             summed, score, request.choice, request.label, sensitivity=request.sensitivity, epsilon=request.epsilon
         ).astype(float)
@@ -185,7 +176,7 @@ class MechanismServer:
             raise RefusedRequest(f"more than {OPEN} correlated noises")
         noise = self.mechanisms.correlating(
             self.seam, request.steps, request.separation, request.bands, request.sensitivity,
-            _within("noise multiplier", request.multiplier), request.label,
+            request.multiplier, request.label,
         )  # fmt: skip
         token = len(self.transcript)
         self.rounds[token] = noise, request.separation, np.full(self.problem.n, -math.inf)
@@ -219,6 +210,9 @@ class MechanismServer:
         sampler, rows = self._rows(getattr(recipe, "rows", None))
         at = self._at(recipe.at) if hasattr(recipe, "at") else None
         summed = self._recipes[type(recipe)](self, recipe, at, rows)
+        # By its shape, before it is computed: of 20,000 columns a Hessian would take the server's memory.
+        if 8 * math.prod(summed.shape) > wire.LARGEST:
+            raise RefusedRequest("a sum of more numbers than a frame holds")
         offset = 0.0 if asked.offset is None else asked.offset.array
         if np.shape(offset) not in ((), summed.shape):
             raise RefusedRequest("a public part of another shape than the sum")
@@ -278,8 +272,7 @@ class MechanismServer:
             public = float(np.linalg.norm(b))
         if b is None:
             raise RefusedRequest("no term was drawn")
-        tolerance = _within("tolerance", recipe.tolerance)
-        return self.problem.minimiser(SOLVERS[recipe.solver], at, b, recipe.ridge, tolerance, public)
+        return self.problem.minimiser(SOLVERS[recipe.solver], at, b, recipe.ridge, recipe.tolerance, public)
 
     def _eigenvalue(self, recipe: wire.LeastEigenvalue, *_: None) -> Any:
         gram, sampler = self._value(wire.RequestedValue(recipe=recipe.of, unit=recipe.unit))
@@ -324,31 +317,17 @@ class MechanismServer:
 def _score(asked: Any, shape: tuple[int, ...]) -> Score:
     """The score of a request, made here; RefusedRequest for numbers that are none of its own."""
     if isinstance(asked, wire.VertexScore):
-        return frank_wolfe.vertex_score(_within("radius", asked.radius), _weight(asked.l1))
+        return frank_wolfe.vertex_score(asked.radius, asked.l1)
     constants = (asked.root if isinstance(asked, wire.ScaledScore) else asked.constants).array
-    if constants.shape != shape[1:]:
-        raise RefusedRequest("each entry has a constant of its own")
-    for each in constants:
-        _within("constant", each)
+    if constants.shape != shape[1:] or not ((constants >= 1 / FARTHEST) & (constants <= FARTHEST)).all():
+        raise RefusedRequest("each entry has a constant of its own, positive and within 2**900 either way")
     if isinstance(asked, wire.ScaledScore):
         return coordinate.scaled_score(constants)
     W = asked.at.array
     # A score of NaN has no sensitivity at all.
     if W.shape != shape or not np.isfinite(W).all() or asked.rule not in coordinate.RULES:
         raise RefusedRequest("no such rule of greedy coordinate descent")
-    return coordinate.greedy_score(asked.rule, W, constants, _weight(asked.l1))
-
-
-def _weight(l1: float) -> float:
-    if not 0 <= l1 <= FARTHEST:
-        raise RefusedRequest(f"l1: must be a number >= 0, got {l1:g}")
-    return l1
-
-
-def _within(what: str, value: float) -> float:
-    if not 1 / FARTHEST <= value <= FARTHEST:
-        raise RefusedRequest(f"{what}: must be positive and within 2**900 either way, got {value:g}")
-    return value
+    return coordinate.greedy_score(asked.rule, W, constants, asked.l1)
 
 
 def _distinct(chosen: Sequence[int], most: int) -> list[int]:

@@ -1,7 +1,7 @@
 """The protocol between a method and the server: typed frames of MessagePack, each of a known largest size.
 
-A frame is four bytes of length and a struct. Each request has exactly the fields of its kind; whatever else is in a
-frame makes it malformed, and ends the run. Nothing is ever unpickled.
+Each request has exactly the fields of its kind, within their ranges; whatever else is in a frame makes it malformed,
+and ends the run. Nothing is ever unpickled.
 
 A value is asked for by a recipe: which sum over the rows, at which public numbers, on which rows. `DrawnRows` are
 a sample that the server drew and keeps; `ChosenRows` ones the method names itself. The type allows one of the two.
@@ -10,12 +10,14 @@ a sample that the server drew and keeps; `ChosenRows` ones the method names itse
 from __future__ import annotations
 
 import math
-from typing import IO, Annotated, Any, NamedTuple, TypeAlias, TypeVar
+from multiprocessing.connection import Connection
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
 from dpbench.errors import PrivacyError
+from dpbench.privacy.exact.sums import FARTHEST
 from dpbench.privacy.ledger import Relation
 
 FRAME = 1 << 20  # bytes of a frame, Hessians aside
@@ -30,9 +32,13 @@ SHOWN = r"^[^\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f
 WORD = Annotated[str, msgspec.Meta(max_length=80, pattern=SHOWN)]
 TEXT = Annotated[str, msgspec.Meta(max_length=400, pattern=SHOWN)]
 NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", min_length=2, max_length=40)]
+# A default, or a value, of a setting, as rows keep it.
+VALUE: TypeAlias = bool | int | float | TEXT | None
+SETTING: TypeAlias = VALUE | list[VALUE | list[VALUE]] | dict[TEXT, VALUE | list[VALUE]]
 COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**8)]
 INDEX = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
-T = TypeVar("T")
+POSITIVE = Annotated[float, msgspec.Meta(ge=1 / FARTHEST, le=FARTHEST)]  # which NaN is not either
+WEIGHT = Annotated[float, msgspec.Meta(ge=0, le=FARTHEST)]
 
 
 class Frame(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, tag_field="kind"):
@@ -153,7 +159,7 @@ class PerturbedMinimiser(Frame, frozen=True):
 
     solver: WORD
     ridge: float
-    tolerance: float
+    tolerance: POSITIVE
     at: SentArray
     term: SentArray | None
 
@@ -216,7 +222,7 @@ class ReleaseRequest(Frame, frozen=True):
     noise: WORD
     label: WORD
     sensitivity: float
-    multiplier: float
+    multiplier: POSITIVE
     replaced: float | None = None
 
 
@@ -232,14 +238,14 @@ class GreedyScore(Frame, frozen=True):
     rule: WORD
     at: SentArray
     constants: SentArray
-    l1: float
+    l1: WEIGHT
 
 
 class VertexScore(Frame, frozen=True):
     """Of the vertices of an ℓ₁ ball."""
 
-    radius: float
-    l1: float
+    radius: POSITIVE
+    l1: WEIGHT
 
 
 class ChoiceRequest(Frame, frozen=True):
@@ -250,7 +256,7 @@ class ChoiceRequest(Frame, frozen=True):
     choice: WORD
     label: WORD
     sensitivity: float
-    epsilon: float
+    epsilon: POSITIVE
 
 
 class CorrelateRequest(Frame, frozen=True):
@@ -260,7 +266,7 @@ class CorrelateRequest(Frame, frozen=True):
     separation: COUNT
     bands: Annotated[int, msgspec.Meta(ge=1, le=10**4)]
     sensitivity: float
-    multiplier: float
+    multiplier: POSITIVE
     label: WORD
 
 
@@ -322,7 +328,7 @@ class DescribedSetting(Frame, frozen=True):
     """number: whether it takes one."""
 
     name: WORD
-    default: Any
+    default: SETTING
     number: bool
 
 
@@ -340,7 +346,7 @@ class DescribedMethod(Frame, frozen=True):
     labels: Annotated[list[WORD], msgspec.Meta(max_length=64)]
     needs: dict[str, Any]
     settings: Annotated[list[DescribedSetting], msgspec.Meta(max_length=100)]
-    fixed: dict[WORD, Any] = {}
+    fixed: dict[WORD, SETTING] = {}
 
 
 class NoMethod(Frame, frozen=True):
@@ -368,33 +374,31 @@ class RunMethod(Frame, frozen=True):
 class PreparedRun(Frame, frozen=True):
     """The settings that a run would have, and all that it plans to release."""
 
-    settings: dict[str, Any]
+    settings: dict[WORD, SETTING]
     plan: PlanRequest
 
 
 class Channel(NamedTuple):
     """Two pipes. largest: bytes of a frame that is read."""
 
-    incoming: IO[bytes]
-    outgoing: IO[bytes]
+    incoming: Connection
+    outgoing: Connection
     largest: int = LARGEST
 
     def send(self, frame: Frame) -> bytes:
         """Write one frame, which is returned as it was sent."""
         sent = msgspec.msgpack.encode(frame)
-        self.outgoing.write(len(sent).to_bytes(4, "big") + sent)
-        self.outgoing.flush()
+        self.outgoing.send_bytes(sent)
         return sent
 
     def read(self) -> bytes:
         """One frame as it came; PrivacyError where there is none, or a larger one than there may be."""
-        size = int.from_bytes(self.incoming.read(4), "big")
-        if size > self.largest:
-            raise PrivacyError(f"a frame of {size:,} bytes; at most {self.largest:,}")
-        sent = self.incoming.read(size)
-        if not sent or len(sent) != size:
-            raise PrivacyError("it ended before its run did")
-        return sent
+        try:
+            return self.incoming.recv_bytes(self.largest)
+        except EOFError:
+            raise PrivacyError("it ended before its run did") from None
+        except OSError:
+            raise PrivacyError(f"a frame that is cut short, or too large: at most {self.largest:,} bytes") from None
 
     def receive(self, kind: Any) -> Any:
         """One frame of this kind."""
@@ -405,5 +409,5 @@ def decoded(sent: bytes, kind: Any) -> Any:
     """The frame in these bytes; PrivacyError for one that is malformed."""
     try:
         return msgspec.msgpack.decode(sent, type=kind)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError, MemoryError):
-        raise PrivacyError("a malformed frame") from None
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError, MemoryError) as error:
+        raise PrivacyError(f"a malformed frame: {ascii(str(error))[1:-1][:200]}") from None

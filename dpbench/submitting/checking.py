@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 
 from dpbench import algorithms, datasets
+from dpbench.algorithms.base import Algorithm
 from dpbench.algorithms.registry import SERVED
 from dpbench.archive.content import Submission, SubmissionManifest, read_submission
 from dpbench.errors import PrivacyError, UserError, nearest, silent
@@ -50,6 +51,7 @@ from dpbench.submitting import copies
 
 TRUSTED = "foreign code, trusted, run by us"
 COPYING = Limits(seconds=60, wall=120)  # of an earlier submission that is held against a new one, and may sleep there
+KEPT = 1 << 30  # bytes of all transcripts
 EXPERIMENT, SUBMITTED = "leaderboard", "submit-"  # the board; what stands before a method's name in `experiment`
 
 
@@ -96,19 +98,14 @@ class Report:
 
 
 def check_submission(
-    archive: str | os.PathLike[str],
-    *,
-    profile: str = "full",
-    problems: Collection[str] = (),
-    trusted: bool = False,
-    results: str | os.PathLike[str] = "results",
-    jobs: int | None = None,
+    archive: str | os.PathLike[str] | Submission, *, profile: str = "full", problems: Collection[str] = (),
+    trusted: bool = False, results: str | os.PathLike[str] = "results", jobs: int | None = None,
     notify: Callable[[str], None] = silent,
-) -> Report:
+) -> Report:  # fmt: skip
     """Run what an archive of `submit` holds on private copies of the board's problems; what was found.
 
     Args:
-        archive: the file, or the folder of a submission that was merged.
+        archive: the file, or the folder of a submission that was merged; or what was read of either.
         profile: "full", or "quick" for a rehearsal.
         problems: these alone, for a slow method; a problem that is left out scores as the worst there is.
         trusted: run it beside the rows of the copies: for another library's solver, which cannot be served, and whose
@@ -120,7 +117,7 @@ def check_submission(
     Raises:
         UserError: where the archive cannot be read, or its method cannot be served.
     """
-    submission = read_submission(archive)
+    submission = archive if isinstance(archive, Submission) else read_submission(archive)
     secret = secrets.token_bytes(32)  # after the archive was read, so that no method can know its copies
     manifest = submission.manifest
     report = Report(submission, TRUSTED if trusted else isolation())
@@ -133,23 +130,25 @@ def check_submission(
         file.write_bytes(submission.method)
         reference = f"{'' if trusted else SERVED}{file}:{manifest.class_name}"
         method, _ = algorithms.resolve(reference)
-        if (method.name, method.title or method.name) != (manifest.method, manifest.title):
-            report.problems.append(f"its code calls itself {method.name} ({method.title}), its manifest otherwise")
+        if told := _otherwise(method, manifest):
+            report.problems.append(told)
             return report
         tasks = _tasks(reference, profile, problems, report.left_out)
         try:
-            for cells in pooled(_run_problem, ((name, runs, secret) for name, runs in tasks.items()), jobs):
+            for cells in pooled(_run_problem, ((name, runs, secret, manifest) for name, runs in tasks.items()), jobs):
                 report.cells += cells
                 report.problems += [one.error for one in cells if one.error][:1]
                 lines = [one.error or f"score {places.two(one.score)} at ε = {one.epsilon:g}" for one in cells]
                 notify(f"{cells[0].problem}: {'; '.join(lines)}")
+                if sum(one.evidence.size for one in report.cells if one.evidence) > KEPT:
+                    report.problems.append(f"its transcripts have more than {KEPT:,} bytes, which are not kept")
                 if report.problems:
                     return report
         except BrokenProcessPool:
             raise UserError(f"{manifest.method}: a process of the check died; try --jobs 1, or more memory") from None
     if not report.cells:
         raise UserError(f"{manifest.method}: no problem to run it on: {'; '.join({*report.left_out.values()})}")
-    first = min((one.evidence for one in report.cells if one.evidence), key=lambda one: len(one.encoded), default=None)
+    first = min((one.evidence for one in report.cells if one.evidence), key=lambda one: one.size, default=None)
     if first is not None and (known := _copied(first, manifest, others)):
         report.problems.append(f"it asks for and returns what {known} does: a copy under another name")
     return report
@@ -208,7 +207,15 @@ def _tasks(reference: str, profile: str, wanted: Collection[str], left_out: dict
     return tasks
 
 
-def _run_problem(name: str, jobs: list[Job], secret: bytes) -> list[CellRuns]:
+def _otherwise(method: Algorithm, manifest: SubmissionManifest) -> str:
+    """By what the code calls itself otherwise than its manifest does; "" where they agree."""
+    told = (method.name, method.title or method.name, getattr(method, "library", ""))
+    differs = told != (manifest.method, manifest.title, manifest.library)
+    by = f", by {told[2]}" if told[2] else ""
+    return f"its code calls itself {told[0]} ({told[1]}{by}), its manifest otherwise" if differs else ""
+
+
+def _run_problem(name: str, jobs: list[Job], secret: bytes, manifest: SubmissionManifest) -> list[CellRuns]:
     """The runs of a problem's cells on its private copy, up to the first that is wrong."""
     copy = copies.draw(name, secret)
     null = float(copy.value(np.zeros((1, copy.d)))[0]) - copy.optimum().value
@@ -217,10 +224,13 @@ def _run_problem(name: str, jobs: list[Job], secret: bytes) -> list[CellRuns]:
         cell = cells.setdefault(job.epsilon, CellRuns(name, job.epsilon, [], null))
         where = f"{name} at ε = {job.epsilon:g}"
         try:
+            method = algorithms.get(job.algorithm)
+            # Asked anew in each process: rows go by what it says here.
+            if told := _otherwise(method, manifest):
+                raise PrivacyError(told)
             row, evidence = _run(job, copy)
             if row.status not in RESULTS:
                 raise PrivacyError(row.error or str(row.status))
-            method = algorithms.get(job.algorithm)
             if isinstance(method, ServedMethod) and not cell.rows:
                 cells[job.epsilon] = cell = cell._replace(evidence=evidence)
                 if evidence and (differs := repeat(method.code, evidence)):

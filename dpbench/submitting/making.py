@@ -58,15 +58,9 @@ def submit(algorithm: str, *, author: str = "", licence: str = "", out: str | os
 
 
 def merge(
-    archive: str | os.PathLike[str],
-    *,
-    profile: str = "full",
-    results: str | os.PathLike[str] = "results",
-    replace: bool = False,
-    trusted: bool = False,
-    jobs: int | None = None,
-    notify: Callable[[str], None] = silent,
-) -> Path:
+    archive: str | os.PathLike[str], *, profile: str = "full", results: str | os.PathLike[str] = "results",
+    replace: bool = False, trusted: bool = False, jobs: int | None = None, notify: Callable[[str], None] = silent,
+) -> Path:  # fmt: skip
     """Check an archive of `submit` and add it under `results/PROFILE/leaderboard/submissions/METHOD`; that folder.
 
     The folder has the rows of the receiver's runs, the transcript of a run a cell, the method and what was checked.
@@ -79,17 +73,14 @@ def merge(
     Raises:
         UserError: for one that is not sound.
     """
-    method = content.read_submission(archive).manifest.method
+    submission = content.read_submission(archive)  # once: a file that changes meanwhile changes nothing
+    method = submission.manifest.method
     target = Store(results, profile, EXPERIMENT).folder / FOLDER / method
     if target.exists() and not replace:
         raise UserError(f"{target} is there already; --replace takes the new one")
-    report = check_submission(archive, profile=profile, trusted=trusted, results=results, jobs=jobs, notify=notify)
+    report = check_submission(submission, profile=profile, trusted=trusted, results=results, jobs=jobs, notify=notify)
     if not report.sound:
         raise UserError(f"{archive} is not merged: {report.problems[0]}")
-    submission = report.submission
-    # The file is read twice: changed in between, it would take the folder of a method that it is not.
-    if submission.manifest.method != method:
-        raise UserError(f"{archive} is not merged: it changed while it was checked")
     checked = {
         "archive_sha256": submission.digest,
         "how": report.how,

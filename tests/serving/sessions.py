@@ -1,8 +1,8 @@
 """Sessions of the mechanism server without a process: the method's side plays in a thread, over the same pipes."""
 
 import contextlib
-import os
 import threading
+from multiprocessing import Pipe
 
 import msgspec
 import numpy as np
@@ -58,9 +58,8 @@ def session(play, on=None, *, epsilon=1.0, delta=1e-5, relation="replace-one", a
 
 def against(server, play, *, largest=wire.FRAME):
     """Play(channel) against this server; a `Session`."""
-    (replies, there), (requests, here) = os.pipe(), os.pipe()
-    method = wire.Channel(os.fdopen(replies, "rb"), os.fdopen(here, "wb"))
-    mine = wire.Channel(os.fdopen(requests, "rb"), os.fdopen(there, "wb"), largest)
+    (replies, there), (requests, here) = Pipe(duplex=False), Pipe(duplex=False)
+    method, mine = wire.Channel(replies, here), wire.Channel(requests, there, largest)
     reads, read = [], Deferred.integers.func
 
     def played():

@@ -1,5 +1,6 @@
 """Attacks by a method that knows the protocol: each is refused before a row is read, and the run ends with it."""
 
+import os
 import time
 
 import msgspec
@@ -141,10 +142,10 @@ ATTACKS = {
     "a negative sensitivity": (release(sensitivity=-1.0), "sensitivity must be"),
     "no number for a sensitivity": (release(sensitivity=NAN), "sensitivity must be"),
     "an infinite sensitivity": (release(sensitivity=INF), "sensitivity must be"),
-    "no noise": (release(z=0.0), "noise multiplier"),
-    "negative noise": (release(z=-1.0), "noise multiplier"),
-    "no number for the noise": (release(z=NAN), "noise multiplier"),
-    "noise without an end": (release(z=INF), "noise multiplier"),
+    "no noise": (release(z=0.0), "multiplier"),
+    "negative noise": (release(z=-1.0), "multiplier"),
+    "no number for the noise": (release(z=NAN), "multiplier"),
+    "noise without an end": (release(z=INF), "multiplier"),
     "a unit at the least denormal": (release(asked(unit=5e-324)), "unit"),
     "a negative unit": (release(asked(unit=-STEP)), "unit"),
     "no number for a unit": (release(asked(unit=NAN)), "unit"),
@@ -236,8 +237,8 @@ ATTACKS = {
     "a score at many models": (two(planned(CHOICE), choose(score=greedy(np.zeros((7, D))))), "no such"),
     "a score of a negative weight": (two(planned(CHOICE), choose(score=greedy(np.zeros((1, D)), l1=-1.0))), "l1"),
     "a score of no weight": (two(planned(CHOICE), choose(score=greedy(np.zeros((1, D)), l1=NAN))), "l1"),
-    "a choice at no cost": (two(planned(CHOICE), choose(epsilon=0.0)), "cost"),
-    "a choice at a negative cost": (two(planned(CHOICE), choose(epsilon=-1.0)), "cost"),
+    "a choice at no cost": (two(planned(CHOICE), choose(epsilon=0.0)), "epsilon"),
+    "a choice at a negative cost": (two(planned(CHOICE), choose(epsilon=-1.0)), "epsilon"),
     "a choice of a kind nobody has": (two(planned(CHOICE), choose(choice="exact")), "KeyError"),
     # correlated noise
     "a row in rounds too near": (two(planned(ROUNDS), CORRELATE, a_round([0, 1]), a_round([1, 2])), "apart at least"),
@@ -301,7 +302,8 @@ ATTACKS = {
 def test_an_attack_is_refused_before_a_row_is_read(name):
     asks, told = ATTACKS[name]
     found = session(requests(*(asks if isinstance(asks, list) else [asks])))
-    assert isinstance(found.ended, serving.RefusedRequest), (found.ended, found.released)
+    malformed = "malformed" in str(found.ended)  # a number that is out of its range in the frame
+    assert malformed or isinstance(found.ended, serving.RefusedRequest), (found.ended, found.released)
     assert told in str(found.ended)
     assert found.W is None
     assert len(found.reads) == len(found.released)  # what was refused read nothing
@@ -407,8 +409,7 @@ def test_another_plan_than_that_which_was_checked():
 ])  # fmt: skip
 def test_a_malformed_or_cut_frame_ends_the_run_in_one_line(frame):
     def play(channel):
-        channel.outgoing.write(frame)
-        channel.outgoing.flush()
+        os.write(channel.outgoing.fileno(), frame)
 
     found = session(play)
     assert isinstance(found.ended, PrivacyError)
@@ -426,8 +427,7 @@ def test_a_request_has_exactly_the_fields_of_its_kind(change):
 
     def play(channel):
         sent = msgspec.msgpack.encode(found)
-        channel.outgoing.write(len(sent).to_bytes(4, "big") + sent)
-        channel.outgoing.flush()
+        channel.outgoing.send_bytes(sent)
 
     assert "malformed" in str(session(play).ended)
 
@@ -449,8 +449,7 @@ TOO_MANY["entries"][0]["count"] = 10**8
 def test_numbers_are_of_the_ranges_that_the_protocol_has(request_):
     def play(channel):
         sent = msgspec.msgpack.encode(request_)
-        channel.outgoing.write(len(sent).to_bytes(4, "big") + sent)
-        channel.outgoing.flush()
+        channel.outgoing.send_bytes(sent)
 
     found = session(play)
     assert "malformed" in str(found.ended)
@@ -476,17 +475,16 @@ def test_rows_and_a_draw_cannot_be_named_in_one_request():
 
     def play(channel):
         sent = msgspec.msgpack.encode(found)
-        channel.outgoing.write(len(sent).to_bytes(4, "big") + sent)
-        channel.outgoing.flush()
+        channel.outgoing.send_bytes(sent)
 
     assert "malformed" in str(session(play).ended)
 
 
 def test_a_frame_that_is_too_large_is_not_read():
     def play(channel):
-        channel.outgoing.write((wire.FRAME + 1).to_bytes(4, "big"))
+        os.write(channel.outgoing.fileno(), (wire.FRAME + 1).to_bytes(4, "big"))
         channel.outgoing.close()  # whoever waits for the frame is not kept waiting
-        channel.incoming.read(1)
+        channel.incoming.poll(10)
 
     assert "at most" in str(session(play).ended)
 

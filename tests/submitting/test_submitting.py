@@ -60,7 +60,7 @@ def test_an_honest_method_has_a_place_by_runs_that_nobody_could_foresee(made, sm
 def test_two_checks_draw_other_copies_and_seeds(made, check, monkeypatch):
     drawn = []
 
-    def noted(name, jobs, secret):
+    def noted(name, jobs, secret, _):
         drawn.append((secret, *(job.seed for job in jobs)))
         return [checking.CellRuns(name, 1.0, [ROW], 1.0)]
 
