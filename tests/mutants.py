@@ -191,6 +191,7 @@ ARCHIVE = [
 ]  # fmt: skip
 
 CHECKING, RECEIVER = "submitting/checking.py", "submitting/test_submitting.py::test_"
+FOURTH, SERVER = "submitting/test_fourth_set.py::test_", "serving/server.py"
 COPIES = RECEIVER + "a_copy_is_of_the_public_problem_s_kind_and_of_rows_that_nobody_has_seen"
 SUBMITTING = [
     Mutant(CHECKING, "return self.sound and self.how != OPEN", "return self.sound",
@@ -210,9 +211,23 @@ SUBMITTING = [
            RECEIVER + "a_renamed_copy_of_a_submission_is_found_by_its_transcript", "a copy renames its labels"),
     Mutant(CHECKING, "if told := taken(manifest.method, manifest.title, others):", "if told := \"\":",
            RECEIVER + "a_name_or_title_that_is_another_s_is_refused_before_anything_runs", "a name may be another's"),
-    Mutant(CHECKING, "if (method.name, method.title or method.name) != (manifest.method, manifest.title):", "if False:",
+    Mutant(CHECKING, "if told := _otherwise(method, manifest):\n            report", "if told := \"\":\n            report",
            RECEIVER + "a_name_or_title_that_is_another_s_is_refused_before_anything_runs[changes4-its code calls itself"
            " honest-steps]", "a manifest names another method than the code is"),
+    Mutant(CHECKING, "if told := _otherwise(method, manifest):\n                raise", "if told := \"\":\n                raise",
+           FOURTH + "a_method_that_has_another_name_in_another_process_is_wrong", "rows go by another's name"),
+    Mutant(CHECKING, ", getattr(method, \"library\", \"\"))", ", manifest.library)",
+           FOURTH + "a_manifest_that_names_a_library_is_wrong", "a method passes for another library's solver"),
+    Mutant(CHECKING, "if one.evidence) > KEPT:", "if one.evidence) < 0:",
+           FOURTH + "transcripts_have_a_size_together", "transcripts take the receiver's memory"),
+    Mutant("archive/zipped.py", "(path / name).is_symlink() or not (path / name).is_file()", "False",
+           FOURTH + "a_folder_s_files_are_plain_files[manifest.json-<lambda>]", "a folder has a link to another file"),
+    Mutant(SERVER, "if 8 * math.prod(summed.shape) > wire.LARGEST:", "if False:",
+           FOURTH + "a_sum_of_more_numbers_than_a_frame_holds_is_refused_by_its_shape",
+           "a sum takes the server's memory"),
+    Mutant("serving/wire.py", "    default: SETTING", "    default: Any",
+           "serving/test_process.py::test_what_a_process_says_of_its_method_is_not_believed",
+           "a default is a command to a terminal"),
     Mutant("submitting/copies.py", "MIXED = (math.pi / 8, 3 * math.pi / 8)", "MIXED = (0.0, 0.0)",
            COPIES, "a copy has turned public rows"),
     Mutant("submitting/copies.py", "PLANTED = 0.15", "PLANTED = 0.0",
@@ -846,7 +861,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
 ]  # fmt: skip
 
 # Where a stranger's method runs: one rule of the server at a time, each with an attack that it would let through.
-SERVER, ATTACK = "serving/server.py", "serving/test_attacks.py::test_"
+ATTACK = "serving/test_attacks.py::test_"
 REFUSED = ATTACK + "an_attack_is_refused_before_a_row_is_read"
 SERVING = [
     Mutant(

@@ -156,6 +156,8 @@ wire.DescribedMethod = lambda **told: truth(**told | {forged})
     ({"needs": {"losses": 1}}, "needs: "), ({"needs": {"losses": []}}, "no loss that its proof covers"),
     ({"accountings": ["as-released-code"]}, "accounting as-released-code: "), ({"paper_accounting": "free"}, "unknown"),
     ({"settings": [wire.DescribedSetting(name="a b", default=1, number=True)]}, "settings: "),
+    ({"settings": [wire.DescribedSetting(name="a", default="\x1b[2J", number=False)]}, "malformed"),
+    ({"settings": [wire.DescribedSetting(name="a", default=[[[[1]]]], number=False)]}, "malformed"),
 ])  # fmt: skip
 def test_what_a_process_says_of_its_method_is_not_believed(forged, told):
     """Its file may change the code that describes it."""
