@@ -71,7 +71,7 @@ def pooled(
         _room_for_pool()
     # Threads share one BLAS: a limit that a task sets would end with the first of them.
     with threadpool_limits(1 if backend == "threading" else None), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="A worker stopped while some jobs were given to the executor")
+        warnings.filterwarnings("ignore", message=r"A worker stopped while some jobs|\d+ tasks which were")
         yield from Parallel(
             n_jobs=jobs, backend=backend, return_as="generator" if ordered else "generator_unordered", batch_size=1,
             pre_dispatch="n_jobs",

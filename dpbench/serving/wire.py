@@ -10,6 +10,7 @@ a sample that the server drew and keeps; `ChosenRows` ones the method names itse
 from __future__ import annotations
 
 import math
+import re
 from multiprocessing.connection import Connection
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
@@ -32,9 +33,6 @@ SHOWN = r"^[^\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f
 WORD = Annotated[str, msgspec.Meta(max_length=80, pattern=SHOWN)]
 TEXT = Annotated[str, msgspec.Meta(max_length=400, pattern=SHOWN)]
 NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", min_length=2, max_length=40)]
-# A default, or a value, of a setting, as rows keep it.
-VALUE: TypeAlias = bool | int | float | TEXT | None
-SETTING: TypeAlias = VALUE | list[VALUE | list[VALUE]] | dict[TEXT, VALUE | list[VALUE]]
 COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**8)]
 INDEX = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 POSITIVE = Annotated[float, msgspec.Meta(ge=1 / FARTHEST, le=FARTHEST)]  # which NaN is not either
@@ -324,12 +322,24 @@ class DescribeMethod(Frame, frozen=True):
     reference: str
 
 
+def check_setting(value: Any, deep: int = 3) -> None:
+    """ValueError for what a row does not keep: text for a terminal to run, and lists in lists in lists."""
+    told = isinstance(value, str) and len(value) <= 400 and re.match(SHOWN, value)
+    if not deep or not (told or isinstance(value, list | dict | bool | int | float | None)):
+        raise ValueError("a setting that a row does not keep")
+    for one in [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ():
+        check_setting(one, deep - 1)
+
+
 class DescribedSetting(Frame, frozen=True):
     """number: whether it takes one."""
 
     name: WORD
-    default: SETTING
+    default: Any
     number: bool
+
+    def __post_init__(self) -> None:
+        check_setting(self.default)
 
 
 class DescribedMethod(Frame, frozen=True):
@@ -346,7 +356,7 @@ class DescribedMethod(Frame, frozen=True):
     labels: Annotated[list[WORD], msgspec.Meta(max_length=64)]
     needs: dict[str, Any]
     settings: Annotated[list[DescribedSetting], msgspec.Meta(max_length=100)]
-    fixed: dict[WORD, SETTING] = {}
+    fixed: dict[WORD, Any] = {}
 
 
 class NoMethod(Frame, frozen=True):
@@ -374,8 +384,12 @@ class RunMethod(Frame, frozen=True):
 class PreparedRun(Frame, frozen=True):
     """The settings that a run would have, and all that it plans to release."""
 
-    settings: dict[WORD, SETTING]
+    settings: dict[WORD, Any]
     plan: PlanRequest
+
+    def __post_init__(self) -> None:
+        for value in self.settings.values():
+            check_setting(value)
 
 
 class Channel(NamedTuple):
