@@ -149,6 +149,9 @@ wire.DescribedMethod = lambda **told: truth(**told | {forged})
 """
 
 
+TELLS = {"kind": "DescribedSetting", "name": "a", "number": False}
+
+
 @pytest.mark.parametrize(("forged", "told"), [
     ({"name": "dp-gd"}, "the name dp-gd is taken"), ({"name": "../evil"}, "malformed"),
     ({"title": "a\x1b[2J"}, "malformed"), ({"labels": ["a\u202eb"]}, "malformed"), ({"private": False}, "not private"),
@@ -156,8 +159,8 @@ wire.DescribedMethod = lambda **told: truth(**told | {forged})
     ({"needs": {"losses": 1}}, "needs: "), ({"needs": {"losses": []}}, "no loss that its proof covers"),
     ({"accountings": ["as-released-code"]}, "accounting as-released-code: "), ({"paper_accounting": "free"}, "unknown"),
     ({"settings": [wire.DescribedSetting(name="a b", default=1, number=True)]}, "settings: "),
-    ({"settings": [wire.DescribedSetting(name="a", default="\x1b[2J", number=False)]}, "malformed"),
-    ({"settings": [wire.DescribedSetting(name="a", default=[[[[1]]]], number=False)]}, "malformed"),
+    ({"settings": [TELLS | {"default": "\x1b[2J"}]}, "malformed"),
+    ({"settings": [TELLS | {"default": [[[[1]]]]}]}, "malformed"),
 ])  # fmt: skip
 def test_what_a_process_says_of_its_method_is_not_believed(forged, told):
     """Its file may change the code that describes it."""
