@@ -3,6 +3,8 @@
 import os
 import re
 import shutil
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -148,3 +150,11 @@ def test_a_manifest_s_class_may_be_one_that_its_file_imports_and_then_has_that_o
     imports = b"from dpbench.algorithms.gradient_descent import DPGradientDescent as Honest\n"
     with pytest.raises(UserError, match="the name dp-gd is taken"):
         check(doctored(made, tmp_path / "imports.zip", method_py=imports))
+
+
+def test_a_command_that_serves_a_method_ends_with_its_own_code(tmp_path):
+    """In a process of its own: what breaks when Python ends, no test in this one sees."""
+    file = archive(tmp_path, "    private = False\n")
+    command = [sys.executable, "-m", "dpbench", "audit", "--algo", f"{file}:Mine"]
+    ended = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+    assert (ended.returncode, "not private" in ended.stderr, ended.stderr.count("\n")) == (2, True, 1), ended.stderr
