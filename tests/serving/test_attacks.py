@@ -196,7 +196,7 @@ ATTACKS = {
         two(planned(("output", Laplace(40.0), 1)),
             release(minimiser(False).value, noise="laplace", sensitivity=4.0, z=40.0, label="output")), "add Gaussian"),
     "a negative tolerance": (release(minimiser(False, gamma=-1.0).value, sensitivity=4.0), "tolerance"),
-    "a tolerance that is no number": (release(minimiser(False, gamma=NAN).value, sensitivity=4.0), "$.value.recipe.tolerance"),
+    "a tolerance that is no number": (release(minimiser(False, gamma=NAN).value, sensitivity=4.0), ".tolerance`"),
     "a tolerance without an end": (release(minimiser(False, gamma=INF).value, sensitivity=4.0), "tolerance"),
     "a solver of its own": (release(minimiser(False, solver="mine").value, sensitivity=4.0), "KeyError"),
     "a public term too far away": (
@@ -235,7 +235,7 @@ ATTACKS = {
     "a choice on a sample": (two(planned(SAMPLE, CHOICE), drawn(), choose(value=on_sample(1).value)), "on no sample"),
     "a choice of a minimiser": (two(planned(CHOICE), choose(value=minimiser(False).value)), "of a vector"),
     "a score at many models": (two(planned(CHOICE), choose(score=greedy(np.zeros((7, D))))), "no such"),
-    "a score of a negative weight": (two(planned(CHOICE), choose(score=greedy(np.zeros((1, D)), l1=-1.0))), "$.score.l1"),
+    "a score of a negative weight": (two(planned(CHOICE), choose(score=greedy(np.zeros((1, D)), l1=-1.0))), ".l1`"),
     "a score of no weight": (two(planned(CHOICE), choose(score=greedy(np.zeros((1, D)), l1=NAN))), "l1"),
     "a choice at no cost": (two(planned(CHOICE), choose(epsilon=0.0)), "epsilon"),
     "a choice at a negative cost": (two(planned(CHOICE), choose(epsilon=-1.0)), "epsilon"),
