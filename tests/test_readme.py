@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 from dpbench import experiments, files
-from dpbench.cli import group
+from dpbench.cli import UNREAD, group
 from dpbench.leaderboard import tracks
 from tests.auditing import cheats, cheats_elsewhere, mutants
 
@@ -163,12 +163,13 @@ def the_code_says():
         yield {"nonconvex": "Gao and Wright, "}.get(one.name, "") + venue
     yield "Python " + files.read_toml(ROOT / "pyproject.toml")["project"]["requires-python"].replace(">=", "≥ ")
     codes = {
-        number: re.search(rf"\b{number} (.*?)[,.]", " ".join(group.help.split()))[1] for number in (0, 1, 2, 3, 130)
+        number: re.search(rf"\b{number} (.*?)[,.]", " ".join(group.help.split()))[1]
+        for number in (0, 1, 2, 3, 130, UNREAD)
     }
-    assert [text.split()[0] for text in codes.values()] == ["all", "some", "a", "something", "interrupted"]
+    assert [text.split()[0] for text in codes.values()] == ["all", "some", "a", "something", "interrupted", "the"]
     yield (
         "Exit codes: 0 all well, 1 some runs failed, 2 a mistake in the call (one line says which), 3 not checked, 130 "
-        "interrupted."
+        "interrupted, 141 the reader has gone."
     )
 
 

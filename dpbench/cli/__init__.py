@@ -93,7 +93,7 @@ def group() -> None:
 
     Every figure is rebuilt from raw results, and a second accountant recomputes every ε. Exit codes: 0 all well,
     1 some runs failed or something is wrong, 2 a mistake in the call, 3 something could not be checked,
-    130 interrupted.
+    130 interrupted, 141 the reader has gone.
     """
 
 

@@ -447,7 +447,7 @@ def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegre
     kind: Any = PrivateRegressor if model.labels is None else PrivateClassifier
     served = stated.mechanism.startswith(algorithms.SERVED)
     ours = not served and algorithms.not_ours(stated.mechanism, stated.settings) is None  # else nothing is imported
-    l2 = model.plan.ridge if ours else spec.l2
+    l2 = model.plan.ridge if ours and model.intervals is None else spec.l2  # intervals go with the default alone
     found: Any = kind(spec.epsilon, spec.delta, algorithm=spec.algorithm, l2=l2, fit_intercept=model.intercept,
                       settings=spec.settings or None, arithmetic=spec.arithmetic, precision=spec.precision,
                       timing=spec.timing)  # fmt: skip

@@ -463,6 +463,7 @@ def test_a_classifier_has_them_in_log_odds_and_its_file_too(tmp_path):
     assert {"first curvature", "last gradient", "curvature"} < {entry.label for entry in fitted.releases_}
     fitted.save(file)
     loaded = dpbench.load_model(file)
+    assert (loaded.l2, loaded.intervals) == (None, True)  # so that a clone of it can be fitted: a ridge is refused
     assert loaded.intervals_.equals(fitted.intervals_)
     assert loaded.intervals is True
     assert "1 × last gradient" in "\n".join(fitted.statement().lines())
