@@ -15,7 +15,8 @@ EVERYWHERE = {  # in docstrings, too
     r"\bdearest\b": "most expensive",
     r"\bcame to\b": "cost, or what it was",
     r"\bforesee": "predict",
-    r"kept ε|\bhonest (run|noise|row|setting|seed|error)s?\b|(noise|setting|runs) that keeps? (their |its )?ε": "at a proven ε",
+    r"kept ε|\bhonest (run|noise|row|setting|seed|error)s?\b": "at a proven ε",
+    r"(noise|setting|runs) that keeps? (their |its )?ε": "at a proven ε",
     r"\bprinted cells?\b": "published value",
 }
 INSTEAD = EVERYWHERE | {
