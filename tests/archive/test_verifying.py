@@ -414,7 +414,8 @@ def test_the_committed_rows_of_a_paper_hold_where_its_data_are(tmp_path):
     made = dpbench.archive("zeroth_order", out=tmp_path / "paper.zip", results=Path(__file__).parents[2] / "results")
     found = dpbench.verify(made.path, sample=2, seed=1, accept=["seconds"])
     assert found.problems == []
-    missing = [line for line in found.unchecked if not line.endswith("are not fetched")]
+    # Runs of o2nc without noise follow the kinks of the loss: which of them the sample draws is chance.
+    missing = [line for line in found.unchecked if not (line.endswith("are not fetched") or "chaotic" in line)]
     assert (missing != []) == (made.rows < made.planned)
     assert all(line.endswith("of its grid have no row in it") for line in missing)
 
