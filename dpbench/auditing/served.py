@@ -32,23 +32,19 @@ def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") ->
     """
     method, fixed = algorithms.resolve(algorithms.SERVED + name)
     assert isinstance(method, ServedMethod)
-    lines: dict[str, str] = {}
-    why, delta, ended = "", 0.0, 0
-
-    def done(delta: float, ended: int, defect: str) -> Audit:
-        return Audit(name, epsilon, delta, ended, {}, defect, served=lines, code=process.isolation())
-
+    done = Audit(name, epsilon, 0.0, 0, {}, code=process.isolation())
+    lines, why, steps = dict[str, str](), "", "T" in method.Settings.__struct_fields__
     for n, d, T in SIZES:
-        size = f"n = {n}, d = {d}" + (f", T = {T}" if "T" in method.Settings.__struct_fields__ else "")
-        settings = {"T": T} if "T" in method.Settings.__struct_fields__ else {}
+        size = f"n = {n}, d = {d}" + (f", T = {T}" if steps else "")
         try:
-            delta, lines[size] = _served(method, _drawn(method, loss, n, d), fixed | settings, epsilon, seed)
-            ended += 1
+            settings = fixed | ({"T": T} if steps else {})
+            delta, lines[size] = _served(method, _drawn(method, loss, n, d), settings, epsilon, seed)
+            done = done._replace(delta=delta, runs=done.runs + 1)
         except PrivacyError as error:
-            return done(delta, ended, f"{size}: {error}")
+            return done._replace(defect=f"{size}: {error}", served=lines)
         except UserError as error:
             why = lines[size] = str(error)
-    return done(delta, ended, "" if ended else why)
+    return done._replace(defect="" if done.runs else why, served=lines)
 
 
 def _served(

@@ -367,10 +367,12 @@ def _below(where: str, name: Any) -> str:
 
 def no_numbers(columns: Mapping[str, Any], names: AbstractSet[str]) -> str:
     """The first of `names` whose column holds anything but plain numbers, "" where there is none."""
-    plain = {type(None), bool, int, float}
+
+    def plain(kind: type) -> bool:
+        return kind in (type(None), bool, int, float) or (kind.__module__ == "numpy" and issubclass(kind, NUMBERS))
+
     for name in sorted(names & columns.keys()):
-        for value in columns[name].tolist() if type(columns[name]) is np.ndarray else list(columns[name]):
-            if type(value) not in plain and not (isinstance(value, np.generic) and type(value).__module__ == "numpy"
-                                                 and isinstance(value, NUMBERS)):  # fmt: skip
-                return name
+        values = columns[name].tolist() if type(columns[name]) is np.ndarray else columns[name]
+        if not all(plain(type(value)) for value in values):
+            return name
     return ""
