@@ -275,8 +275,8 @@ def load(path: str | os.PathLike[str]) -> tuple[Model, Statement, list[str]]:
         raise UserError(f"{path}: not a model that dpbench saved ({error})") from None
     try:
         return model, statement, check_model(model, statement)
-    except DoesNotHold as error:
-        raise DoesNotHold(f"{path}: {error}") from None
+    except UserError as error:
+        raise type(error)(f"{path}: {error}") from None
 
 
 def statement(model: str | os.PathLike[str]) -> tuple[Statement, list[str]]:
