@@ -129,7 +129,7 @@ def error_curves(context: Context, name: str) -> WithWords:
 
     def panel(axis: Any, key: Any) -> None:
         axis.set(yscale="log", xlim=(-20, 1030), xticks=[0, 500, 1000], ylim=(low, 50))
-        axis.tick_params(labelleft=key["algorithm"] == GD)
+        axis.set_title(f"{look(key['algorithm']).label}, c = {key['c']:g}")
         for one in printed_ends(context):
             if (one["algorithm"], one["c"], one["m"] == N) == (key["algorithm"], key["c"], name == "fig3"):
                 colour = dict(zip(TS, (SKY, GREEN, ORANGE, RED), strict=True))[one["T_asked"]]
@@ -139,13 +139,9 @@ def error_curves(context: Context, name: str) -> WithWords:
     page = drawn_lines(
         context, name, table, "iteration", over, strokes,
         lambda key, lost: "{algorithm} at c = {c:g}, T = ".format_map(key) + lost.replace("T = ", ""),
-        panel=panel, columns=len(ALGORITHMS), size=(11.5 / 6, 2.45),
+        panel=panel, columns=3, size=(2.4, 2.1),
     )  # fmt: skip
-    page.label("t", "")
-    for axis, algorithm in zip(page.axes[0], ALGORITHMS, strict=True):
-        axis.set_title(look(algorithm).label)
-    for axis, c in zip(page.axes[:, 0], CS, strict=True):
-        axis.set_ylabel(f"c = {c:g}\nF($x_t$) − F*")
+    page.label("t", "F($x_t$) − F*")
     # All start at one w, so one number says it for every curve.
     start = f"Every curve starts at {select(table, iteration=0)['mean'].mean():.2f}. " if len(table) else ""
     figure = page.figure(table, legend=4)
