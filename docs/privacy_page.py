@@ -174,9 +174,12 @@ def summary(methods: list[Section]) -> str:
     rows = [row for one in audited for row in one.audited]
     broken = [row for row in rows if float(row[2].split(" ≥ ")[1]) > float(row[3]) * AUDIT_SLACK]
     told = f"{len(broken)} exceed" if broken else "none exceeds"
-    use = f"; these use something of the data that no ε covers, as baselines: {', '.join(others)}" if others else ""
+    use = f" The others are baselines that use something which no ε covers: {', '.join(others)}." if others else ""
+    assume = [one.name for one in methods if dict(one.facts)["counts as public"] != "n" and one.name not in others]
     return (
-        f"Of {counted(len(methods), 'method')} {len(methods) - len(others)} are private{use}. The audit has "
+        f"Of {counted(len(methods), 'method')} {len(methods) - len(others)} are private.{use} Beside n a statistic of "
+        f"the data counts as public for {len(assume)} of the private ones: {', '.join(assume)}; with `L` given, or "
+        "`scales=bound`, none does. The audit has "
         f"{counted(len(rows), 'lower bound')} on the releases of {counted(len(audited), 'method')}: {told} what the "
         "method claims."
     )
