@@ -30,7 +30,6 @@ from dpbench.problems import catalogue
 from dpbench.study import tuning
 from dpbench.study.grid import BEST, Grid, GridEntry, load_grid
 
-TRACKS = ("default", "nearby", "private")
 PRIVATE = "private-tuning"  # the algorithm that searches within ε
 TRACK = "track"  # a block's settings name it under this key
 TUNE = "nearby-tune"  # the rows that the choice among nearby values is made on

@@ -104,14 +104,9 @@ def tuned_runs(context: Context, artefact: str, *, timed: bool = False, traced: 
     return _shown(context, artefact, {job.key for job in jobs})
 
 
-def shown_runs(context: Context, artefact: str) -> pd.DataFrame:
-    """All single runs of an artefact that asks for settings of its own: see `_shown`."""
-    return _shown(context, artefact, {job.key for job in context.jobs(artefact) if not job.sweep})
-
-
 def runs_at_published_settings(context: Context) -> pd.DataFrame:
     """The runs at the settings of the paper's Table 4: see `_shown`."""
-    return shown_runs(context, "published_settings")
+    return _shown(context, "published_settings", {job.key for job in context.jobs("published_settings")})
 
 
 def runs_with_wrong_noise(context: Context) -> pd.DataFrame:

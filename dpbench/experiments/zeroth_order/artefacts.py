@@ -6,7 +6,6 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 
 from dpbench.experiments.zeroth_order.formulas import DELTA, TITLES, whole_bound
 from dpbench.experiments.zeroth_order.rows import (
@@ -19,7 +18,7 @@ from dpbench.experiments.zeroth_order.rows import (
     studied,
 )
 from dpbench.study.context import Context
-from dpbench.study.output import Record, Table, Words
+from dpbench.study.output import Table, Words
 from dpbench.study.panels import Panels, curve, joined
 from dpbench.study.paper import WithWords
 from dpbench.study.statistics import plus_minus
@@ -119,7 +118,7 @@ def fractions(context: Context) -> WithWords:
     columns: dict[str, Words] = {
         "problem": lambda one: TITLES[one["problem"]],
         "algorithm": lambda one: METHODS[one["algorithm"]].legend,
-        "ρ": _rho,
+        "ρ": lambda one: "∞" if math.isinf(one["rho"]) else f"{one['rho']:g}",
         "ε asked, spent": lambda one: "∞" if math.isinf(one["epsilon"]) else "{epsilon:.4g}, {spent:.4g}".format(**one),
         "M": "{M:,.0f}",
         "not stationary": "{failed} of {runs}",
@@ -169,19 +168,12 @@ def privacy_for_free(context: Context) -> WithWords:
         top.set_xticks(list(epsilons), [f"ε = {e:,.2f}" if e < 10 else f"ε = {e:,.0f}" for e in epsilons.values()])
         top.tick_params(labelsize=7.5)
     seeds = f"{tables[0]['seeds'].max()}" if tables else "no"
-    return page.figure(joined(tables), legend=4), {"M": _only_M(rows), "seeds": seeds}
+    M = f"{rows['set.M'].iloc[0]:,.0f}" if len(rows) else "–"
+    return page.figure(joined(tables), legend=4), {"M": M, "seeds": seeds}
 
 
 def _log(axis: Axes, x: str, y: str) -> None:
     axis.set(xscale="log", yscale="log", xlabel=x, ylabel=y)
-
-
-def _only_M(rows: pd.DataFrame) -> str:
-    return f"{rows['set.M'].iloc[0]:,.0f}" if len(rows) else "–"
-
-
-def _rho(one: Record) -> str:
-    return "∞" if math.isinf(one["rho"]) else f"{one['rho']:g}"
 
 
 def _mean(value: str, error: str, digits: str) -> Words:

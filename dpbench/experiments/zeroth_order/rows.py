@@ -68,13 +68,6 @@ def noted(context: Context, artefact: str) -> pd.DataFrame:
     return rows.assign(rho=np.round(rho, 3), **{str(name): notes[name] for name in notes})
 
 
-class Method(NamedTuple):
-    """A method, by the ρ of its noise."""
-
-    algorithm: str
-    rho: float
-
-
 def over_seeds(rows: pd.DataFrame, by: list[str], value: str = "measured") -> pd.DataFrame:
     """Mean of a column, its standard error and the number of seeds, for each group."""
     return means(rows, by, value, sort=True).drop(columns="sd")
