@@ -56,6 +56,7 @@ TABLES: measured.Sets = {
 MONEY = {"sales", "profits", "assets", "marketvalue", "wage", "capital", "output", "gdp"}
 MONEY |= {"income", "Income", "Amount", "Price", "Expenses", "Assets", "Debt", "gsp", "re74", "re75", "re78", "statemb"}
 MONEY |= {"earnings_med", "pcap", "hwy", "water", "util", "pc", "wcon", "wtuc", "wtrd", "wfir", "wser", "wmfg", "wfed"}
+MONEY |= {"price", "median", "volume", "budget"}
 METHODS: dict[str, dict[str, str]] = {
     "public bounds": {"algorithm": "boosted-ssp", "row_bound": "private"},
     "dp-gd-average": {"algorithm": "dp-gd-average", "row_bound": "private"},

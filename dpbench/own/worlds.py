@@ -27,7 +27,8 @@ COMMON = (0.1, 0.95)  # share of the variance of the columns that the factors ex
 SKEWED = 0.5  # share of the columns with a long upper tail
 AUC = (0.55, 0.99)  # of the best linear score, where nobody guesses it
 R2 = (0.003, 0.97)
-RAREST = 0.01  # share of a class that nobody guesses
+RAREST, RARE = 0.01, 0.2  # share of a class that nobody guesses; what the smaller of two often is below,
+RARELY = 0.35  # in this part of the worlds; in the others it lies rather near 1/2
 GUESSED = 0.05  # how far a guessed AUC or R² may be off, and a guessed share by a quarter either way
 LEADING = 3  # or as many as there are classes: principal components that a part of what is to be predicted lies along
 # Beside a number to predict bounds are given as somebody gives them who knows an order of size alone: widths by the
@@ -80,7 +81,7 @@ def simulated(
     encoding = encoding or encoding_of(schema, intercept=True)
     X = encoding.rows(table)
     if schema.target.classes is None:
-        y, best = _numbers(X, law, cells, _drawn(signal, R2, 0.003, law, ends=True))
+        y, best = _numbers(X, law, cells, _drawn(signal, R2, 0.003, law))
     else:
         split = _shares(tuple(map(word, schema.target.classes)), shares, law)
         y, best = _classes(X, law, cells, _drawn(signal, AUC, 0.52, law), split)
@@ -88,12 +89,12 @@ def simulated(
     return World(fitted, y[test:], X[:test], y[:test], best[:test])
 
 
-def _drawn(guess: float | None, law: tuple[float, float], least: float, rng: Generator, *, ends: bool = False) -> float:
-    """An AUC or R²: near the guess, or by its law; ends: rather near one of the law's ends, by the arcsine law."""
+def _drawn(guess: float | None, law: tuple[float, float], least: float, rng: Generator) -> float:
+    """An AUC or R²: near the guess, or by its law, rather near one of the law's ends: the arcsine law."""
     low, high = law if guess is None else (guess - GUESSED, guess + GUESSED)
     part = rng.uniform()
-    # Counts and costs have next to no R², sizes that follow from sizes nearly all: few tables lie between.
-    part = np.sin(np.pi * part / 2) ** 2 if ends and guess is None else part
+    # Opinions, counts and costs are hardly told by the columns, what follows from them is: few tables lie between.
+    part = np.sin(np.pi * part / 2) ** 2 if guess is None else part
     return float(np.clip(low + (high - low) * part, least, 0.995))
 
 
@@ -343,10 +344,11 @@ def mean_auc(y: np.ndarray, p: np.ndarray) -> float:
 
 
 def _shares(classes: tuple[str, ...], given: Mapping[str, float], rng: Generator) -> np.ndarray:
-    """(k,) shares of the classes: those given, and a random split of the rest; of two, one is rare half of the time."""
+    """(k,) shares of the classes: those given, and a random split of the rest; of two, one is often rare."""
     if len(classes) == 2 and not given:
-        # Fraud, faults and illness are rare, and rare classes are where forecasts err.
-        rare = rng.uniform(0.2, 0.5) if rng.random() < 0.5 else np.exp(rng.uniform(np.log(RAREST), np.log(0.2)))
+        # Fraud, faults and illness are rare; opinions, sexes and choices are nearly even.
+        even = 0.5 - (0.5 - RARE) * rng.uniform() ** 1.5
+        rare = _by_logarithm((RAREST, RARE), rng) if rng.random() < RARELY else even
         return np.array([rare, 1 - rare])[:: rng.choice([-1, 1])]
     given = {label: share * np.exp(rng.uniform(-0.25, 0.25)) for label, share in given.items()}
     free = [label for label in classes if label not in given]
