@@ -217,9 +217,7 @@ def method(problem: Declaration, delta: float = 1e-6, suits: Callable[[str], boo
         # The first that applies: the order is the order of preference.
         if rule.takes(problem, delta) and suits(rule.method):
             return rule.method
-    pure, other = " at δ = 0" if delta == 0 else "", "name one"
-    if delta == 0:
-        other = "give delta > 0, or dpbench.fit algorithm='dp-gd-laplace', of numbers with loss='pseudo-huber'"
+    pure, other = (" at δ = 0", "give delta > 0, as delta='n^-2'") if delta == 0 else ("", "name one")
     raise UserError(f"algorithm: no rule chooses one for {problem.loss.name} loss{pure} at d = {problem.d}; {other}")
 
 

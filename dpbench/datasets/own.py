@@ -90,7 +90,7 @@ def _float64(array: Any, name: str) -> Any:
             array = np.ma.filled(np.ma.asarray(array, np.float64), np.nan)
         return array.astype(np.float64) if hasattr(array, "tocsr") else np.asarray(array, np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
-        hint = "; map the two labels to -1 and +1" if name == "y" else "; one-hot encode categories first"
+        hint = "; give numbers, two labels as -1 and +1" if name == "y" else "; one-hot encode categories first"
         raise DataError(f"{name}: not numbers{hint}") from None  # NumPy's words hold a cell
 
 

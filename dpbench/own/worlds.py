@@ -27,8 +27,9 @@ COMMON = (0.1, 0.95)  # share of the variance of the columns that the factors ex
 SKEWED = 0.5  # share of the columns with a long upper tail
 AUC = (0.55, 0.99)  # of the best linear score, where nobody guesses it
 R2 = (0.003, 0.97)
-RAREST, RARE = 0.01, 0.2  # share of a class that nobody guesses; what the smaller of two often is below,
-RARELY = 0.35  # in this part of the worlds; in the others it lies rather near 1/2
+# Share of a class that nobody guesses: the least; below what the smaller of two lies, rather near 1/2 otherwise, and in
+# what part of the worlds.
+RAREST, RARE, RARELY = 0.01, 0.2, 0.35
 GUESSED = 0.05  # how far a guessed AUC or R² may be off, and a guessed share by a quarter either way
 LEADING = 3  # or as many as there are classes: principal components that a part of what is to be predicted lies along
 # Beside a number to predict bounds are given as somebody gives them who knows an order of size alone: widths by the
@@ -375,7 +376,6 @@ def check_guesses(schema: Schema, shares: Mapping[str, float], signal: float | N
     if shares and (total > 1 + 1e-9 or (len(shares) == len(classes or ()) and total < 1 - 1e-6)):
         raise UserError(f"share: the shares add up to {total:g}, where all classes together have 1")
     if signal is not None:
-        low = 0.0 if classes is None else 0.5
+        low, name = (0.0, "R²") if classes is None else (0.5, "AUC")
         if not low < signal < 1:
-            name = "R²" if classes is None else "AUC"
             raise UserError(f"signal: the {name} without privacy must be between {low:g} and 1, got {signal:g}")

@@ -49,7 +49,7 @@ def with_bad(value):
         (X, Y[:2], r"y: shape \(2,\) found; give one entry per row of X, shape \(3,\)"),
         (X, Y[:, None], r"y: shape \(3, 1\) found"),
         (np.array([["a", "b"]] * 3), Y, "X: not numbers"),
-        (X, np.array(["yes", "no", "yes"]), "y: not numbers.*map the two labels to -1 and"),
+        (X, np.array(["yes", "no", "yes"]), "y: not numbers; give numbers, two labels as -1 and"),
         (X, np.array([0, 1, 1]), r"labels 0 and 1 found; map them: y = np.where\(y == 1, 1.0, -1.0\)"),
         (X, np.array([1, 2, 1]), "labels 1 and 2 found; map them"),
         (X, np.array([1, 1, 1]), "y: the only label is 1; give both"),

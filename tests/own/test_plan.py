@@ -125,6 +125,17 @@ def test_shares_that_are_guessed_are_had_but_for_a_quarter():
     assert 0.35 < (three.y == 0).mean() < 0.67
 
 
+def test_two_classes_are_nearly_even_as_often_as_in_tables_and_few_auc_lie_in_the_middle():
+    rng = np.random.default_rng(0)
+    rare = np.array([worlds._shares(("no", "yes"), {}, rng).min() for _ in range(1000)])
+    assert 0.28 < (rare > 0.4).mean() < 0.38  # 0.33 of 82 development tables
+    assert 0.25 < (rare < 0.2).mean() < 0.40  # 0.27
+    assert (rare > 0.499).any()
+    auc = np.array([worlds._drawn(None, worlds.AUC, 0.52, rng) for _ in range(1000)])
+    assert 0.33 < (auc < 0.7).mean() < 0.46  # 0.32, and 0.42 without columns that follow from the class
+    assert (auc < 0.59).mean() > 0.12  # a uniform law has 0.09
+
+
 def test_the_auc_is_that_of_scikit_learn():
     from sklearn.metrics import roc_auc_score
 
@@ -136,6 +147,15 @@ def test_the_auc_is_that_of_scikit_learn():
 
 
 # Scores
+
+
+@pytest.mark.parametrize("worlds_there", [19, 24, 40])
+def test_one_more_table_lies_in_an_interval_with_probability_nine_tenths(worlds_there):
+    draws = np.random.default_rng(0).standard_normal((4000, worlds_there + 1))
+    held = np.mean([low <= one[-1] <= high for one in draws for _, low, high in [planning.quantiles(one[:-1])]])
+    assert 0.885 < held < 0.935
+    few = planning.quantiles(np.array([3.0, math.nan, 1.0, math.inf]))
+    assert few == (3.0, 1.0, math.inf)
 
 
 def test_fewer_rows_with_the_same_noise_beside_them():
