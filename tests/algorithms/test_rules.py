@@ -91,7 +91,7 @@ def test_the_greedy_rule_gives_no_less_at_a_larger_epsilon(n):
         (
             {"loss": "squared"},
             0.0,
-            "no rule chooses one for squared loss at δ = 0 at d = 20; give delta > 0, as delta='n^-2'",
+            "no rule chooses one for squared loss at δ = 0 at d = 20; give delta > 0, as delta=",
         ),
         ({"loss": "softmax-4"}, 0.0, "softmax-4 loss at δ = 0"),
         ({"d": 1501}, 0.0, "logistic loss at δ = 0 at d = 1501"),
