@@ -94,7 +94,7 @@ def _drawn(guess: float | None, law: tuple[float, float], least: float, rng: Gen
     """An AUC or R²: near the guess, or by its law, rather near one of the law's ends: the arcsine law."""
     low, high = law if guess is None else (guess - GUESSED, guess + GUESSED)
     part = rng.uniform()
-    # Opinions, counts and costs are hardly told by the columns, what follows from them is: few tables lie between.
+    # Columns say little of opinions and counts, nearly all of what follows from them: few tables lie between.
     part = np.sin(np.pi * part / 2) ** 2 if guess is None else part
     return float(np.clip(low + (high - low) * part, least, 0.995))
 
