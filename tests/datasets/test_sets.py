@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from dpbench import datasets
-from dpbench.datasets.sets import census, images_and_molecules, libsvm, synthetic, tables, uci
+from dpbench.datasets.sets import census, generated, images_and_molecules, libsvm, synthetic, tables, uci
 from dpbench.errors import DataError
 from dpbench.problems import catalogue
 from tests.datasets.matlab import Twister
@@ -411,3 +411,14 @@ def test_a_real_table_says_who_collected_it_and_its_rows_are_bounded_whatever_th
         X, y = spec.prepare({})
         assert (len(y), X.shape[1]) == (spec.rows, spec.columns)
         assert np.linalg.norm(X, axis=1).max() <= 1
+
+
+def test_generated_columns_have_the_moments_and_quantiles_of_their_laws():
+    from scipy import stats
+
+    X = generated._shifted(np.random.default_rng(0), 40_000, 3)
+    np.testing.assert_allclose([X.mean(axis=0), X.std(axis=0)], [[1.0] * 3, [0.5] * 3], atol=0.02)
+    X = generated._heavy(np.random.default_rng(0), 40_000, 3)
+    shares = np.array([0.25, 0.5, 0.75, 0.95])
+    expected = stats.t(3).ppf(shares) / stats.t(3).std()
+    np.testing.assert_allclose(np.quantile(X, shares, axis=0), np.tile(expected, (3, 1)).T, atol=0.05)
