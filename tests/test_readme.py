@@ -90,8 +90,8 @@ def the_default_on_the_board():
     size = n[one.index]
     every, small, large = (100 * part.median() for part in (one, one[size < 1500], one[size > 6000]))
     yield (
-        f"At ε = 1 the default keeps {every:.0f} % of the gain in loss on held-out rows, from the untrained model (w = 0) "
-        f"to the optimum without privacy: the median of {len(one)} real tables."
+        f"At ε = 1 the default keeps {every:.0f} % of the gain in loss on held-out rows, from the untrained model "
+        f"(w = 0) to the optimum without privacy: the median of {len(one)} real tables."
     )
     yield (
         f"It keeps {small:.0f} % where n < 1,500, {large:.1f} % where n > 6,000. At ε = 0.1 it keeps "

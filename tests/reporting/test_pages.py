@@ -145,8 +145,8 @@ def test_the_overview_says_what_the_default_keeps():
         "<[^>]*>", "", pages._which_method({"paper": {"artefacts": []}, "board": {"artefacts": [kept]}})
     ).strip()
     assert said == (
-        "Which method to use? By held-out loss, the default keeps 39 % at ε = 0.1, 87 % at ε = 1 of what the optimum "
-        "without privacy gains over w = 0: the median of 27 families of real data (every method)."
+        "Which method to use? By held-out loss, the default keeps 39 % at ε = 0.1, 87 % at ε = 1 of the gain "
+        "from w = 0 to the optimum without privacy: the median of 27 real tables (every method)."
     )
     assert pages._which_method({"paper": {"artefacts": []}}) == ""
 
