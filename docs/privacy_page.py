@@ -10,7 +10,9 @@ import csv
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import msgspec
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, make_settings
@@ -35,16 +37,6 @@ BREAKING = (
 )
 AUDIT = ["release", "audited at", "bound", "claim"]
 AUDIT_SLACK = 1 + 1e-3  # bounds and claims are printed to three digits
-PUBLISHED = (
-    ("noise_scale", "as-published-code"),
-    ("noise", "0.5"),
-    ("rows", "as scaled"),
-    ("stop", "true loss"),
-    ("batch_noise", "n"),
-    ("batch_draw", "with replacement"),
-    ("overflow", "lost"),
-    ("stream", "published"),
-)
 
 
 class Section(NamedTuple):
@@ -111,19 +103,22 @@ def _flaws(method: Algorithm, name: str) -> Iterator[tuple[str, str]]:
     if not method.private:
         return
     defaults = make_settings(method, {})
-    if flaw := method.flaw(defaults, method.accounting("paper")):
-        yield f"--accounting paper ({method.paper_accounting})", flaw
-    for alias in algorithms.names():
-        target, fixed = algorithms.resolve(alias)
-        if target is method and fixed:
-            flaw = method.flaw(make_settings(method, fixed), method.accounting("paper"))
-            if flaw and flaw != method.flaw(defaults, method.accounting("paper")):
-                yield alias, flaw
-    for setting, value in PUBLISHED:
-        if setting in method.Settings.__struct_fields__:
-            with contextlib.suppress(UserError):  # a setting of that name with other values
-                if flaw := method.flaw(make_settings(method, {setting: value}), ""):
-                    yield f"{setting} = {value}", flaw
+    for mode in accounting.names():
+        with contextlib.suppress(UserError):  # one that the method does not take
+            told = mode if mode != method.paper_accounting else "paper"
+            if flaw := method.flaw(defaults, method.accounting(told)):
+                yield f"--accounting {told}" + (f" ({mode})" if told != mode else ""), flaw
+    (schema,) = msgspec.json.schema_components([method.Settings])[1].values()
+    for setting, kind in schema["properties"].items():
+        half = ["0.5"] if (setting, kind.get("type")) == ("noise", "number") else []
+        for value in _choices(kind) + half:
+            if flaw := method.flaw(make_settings(method, {setting: value}), ""):
+                yield f"{setting} = {value}", flaw
+
+
+def _choices(kind: dict[str, Any]) -> list[str]:
+    """What a setting of this JSON schema can be in words."""
+    return [*kind.get("enum", []), *(one for part in kind.get("anyOf", []) for one in _choices(part))]
 
 
 def _bounds() -> dict[str, list[list[str]]]:

@@ -25,8 +25,14 @@ def test_every_method_is_there_with_every_release_it_declares():
     assert dict(found["dp-nag"].facts)["private"] == "yes, but not with `noise_scale = as-published-code`"
     assert "`--accounting paper (poisson)`" in dict(found["dp-sgd-1"].facts)["private"]
     why = {setting: (methods, flaw) for setting, methods, flaw in privacy_page.breaking()}
-    assert why["`dp-gcd-published`"][0] == "dp-gcd"
-    assert "2ε'" in why["`dp-gcd-published`"][1]
+    assert why["`selection = published`"][0] == "dp-gcd"
+    assert "2ε'" in why["`selection = published`"][1]
+    # What second_order marks as no guarantee.
+    assert [why[f"`{one}`"][0] for one in ("reset = optimum", "rows = undivided")] == [
+        "dp-newton, dp-newton-minibatch",
+        "aop",
+    ]
+    assert all("dp-newton" in why[f"`--accounting released-{one}`"][0] for one in ("february", "july"))
     assert "dp-nag" in why["`noise_scale = as-published-code`"][0]
     assert "b/√2" in why["`noise_scale = as-published-code`"][1]
     gradient = found["dp-gd"].releases[0]

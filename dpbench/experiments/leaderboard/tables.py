@@ -184,8 +184,9 @@ def _against(one: headline.Against, column: str) -> str:
     if one.equal == one.families:
         return "it is the default"
     if column == HELD:
-        more, low, high = (round(-100 * value) for value in (one.difference, one.high, one.low))
-        told = f"{more:+d} [{low}, {high}]"
+        # An end that is not 0 is not told as 0: the verdict is by its sign.
+        low, high = (f"{end:.0f}" if abs(end) >= 0.5 else f"{end:.1g}" for end in (-100 * one.high, -100 * one.low))
+        told = f"{round(-100 * one.difference):+d} [{low}, {high}]"
     else:
         told = f"{two(one.difference)} [{two(one.low)}, {two(one.high)}]"
     return f"{told} on {one.families}: {one.words}"
