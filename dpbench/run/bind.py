@@ -18,7 +18,7 @@ import numpy as np
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult, batch_settings, no_trace
 from dpbench.algorithms.base import Trace as Listener
-from dpbench.errors import Defect, PrivacyError, positive
+from dpbench.errors import Defect, PrivacyError, UserError, positive
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.check import Guarantee, check, guarantee
 from dpbench.privacy.disclosure import undeclared
@@ -235,6 +235,8 @@ def bind(
     planted: float = 1.0,
 ) -> BoundRun:
     """One run of each of `settings`, completed; UserError for a problem that the method's guarantee does not cover."""
+    if getattr(problem, "weighted", False) and not algorithm.persons:
+        raise UserError(f"{algorithm.name}: not derived for several rows of one person; take one of sums over all rows")
     complete: list[BaseSettings] = []
     for one, group in itertools.groupby(settings):
         complete += [algorithm.complete(problem, one)] * len(list(group))

@@ -13,6 +13,8 @@ from dpbench.algorithms.base import make_settings
 from dpbench.comparing import pilot, ranking, rows
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Declaration, catalogue
+from dpbench.run.bind import bind_jobs
+from dpbench.run.job import make_job
 from dpbench.schema import Column, Schema, Target, read_table, tables
 from dpbench.schema.encoding import encoding_of, target_values
 
@@ -181,6 +183,10 @@ def test_a_problem_of_kept_rows_counts_each_person_once(tmp_path, monkeypatch):
     with pytest.raises(UserError, match="rows that have weights"):
         problem.gradient_sum(w, np.array([0]))
     assert np.abs(problem.gradient(problem.optimum().w[None])).max() < 1e-8
+    # By its name it can be run on as well: there no rule has left the others out.
+    for method in ("objpert", "phased-erm", "dp-sgd-1"):
+        with pytest.raises(UserError, match=f"{method}: not derived for several rows of one person"):
+            bind_jobs([make_job(problem=f"{name}:logistic,l2=0.1", algorithm=method, epsilon=1.0, seed=0)])
     given = name, "logistic", "t", tmp_path / "t.csv"
     for part in (*pilot.folds(*given), *pilot.made(*given)):
         inner = datasets.load(part.partition(":")[0])
