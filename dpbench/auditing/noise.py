@@ -39,7 +39,7 @@ def fault(run: Recorder) -> str:
 
 def _residuals(run: Recorder) -> Iterator[tuple[str, str, np.ndarray]]:
     """(label, kind, (k, m) residuals) of every release, equal ones of replicates that advance alone together."""
-    for _, one, _ in releases(run):
+    for _, one, _ in releases(run, noise=True):
         if one.kind in (*LAWS, "radial"):
             yield one.label, one.kind, flat(one, one.output - one.value) / column(one.scale)
     for what, kind, noise in run.releases.hidden:

@@ -52,13 +52,18 @@ def by_label(run: Recorder, first: Recorder, second: Recorder, neither: Recorder
     return scores
 
 
-def releases(run: Recorder, *replays: Recorder) -> Iterator[tuple[np.ndarray, RecordedRelease, list[np.ndarray]]]:
-    """(members, release, values on each data set): equal releases of replicates that advance alone put together."""
+def releases(
+    run: Recorder, *replays: Recorder, noise: bool = False
+) -> Iterator[tuple[np.ndarray, RecordedRelease, list[np.ndarray]]]:
+    """(members, release, values on each data set): equal releases of replicates that advance alone put together.
+
+    noise: those that differ in what the ledger has of them as well, as their noise is one over its scale.
+    """
     groups = defaultdict(list)
     for key, tape in run.tape.items():
         seen: Counter[Any] = Counter()
         for i, one in enumerate(tape):
-            place = key is None, one.kind, one.label, one.event, np.shape(one.value)[1:]
+            place = key is None, one.kind, one.label, None if noise else one.event, np.shape(one.value)[1:]
             seen[place] += 1
             groups[place, seen[place]].append((key, one, [replay.tape[key][i].value for replay in replays]))
     for ((together, kind, label, event, _), _), releases_of in groups.items():

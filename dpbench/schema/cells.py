@@ -196,6 +196,8 @@ def _cells(values: Any) -> Any:
     """A list or a mixed array as objects: NumPy and pandas would choose one type by looking at all cells."""
     if isinstance(values, list | tuple):
         return np.fromiter(values, dtype=object, count=len(values))
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biu":  # one gap would make floats of all
+        return np.where(np.ma.getmaskarray(values), None, values.data.astype(object))
     return values
 
 

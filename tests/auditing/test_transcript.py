@@ -143,3 +143,18 @@ def test_radial_noise_of_another_length_is_noticed(factor, right):
     run = recorder(factor=factor)
     run.radial(np.zeros((K, 3)), sensitivity=1.0, epsilon=0.5, label="r")
     assert ("not of the law" not in noise.fault(run)) == right
+
+
+@pytest.mark.parametrize("fresh", [True, False])
+@pytest.mark.parametrize("apart", [0.0, 1e-6])
+def test_noise_that_is_used_twice_is_noticed_whatever_multipliers_replicates_have(fresh, apart):
+    """Each replicate may have a multiplier of its own: releases are compared by their place, not by their ε."""
+    run = recorder(400)
+    for i in range(run.k):
+        kept = run.releases.noise[0].bit_generator.state
+        for label in ("one", "two"):
+            if not fresh:
+                run.releases.noise[0].bit_generator.state = kept
+            value, z = np.zeros((1, 2)), 2.0 + apart * i
+            run.member(i).gaussian(value, sensitivity=1.0, noise_multiplier=z, label=label)
+    assert ("not fresh" in noise.fault(run)) != fresh
