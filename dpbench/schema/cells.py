@@ -197,7 +197,9 @@ def _cells(values: Any) -> Any:
     if isinstance(values, list | tuple):
         return np.fromiter(values, dtype=object, count=len(values))
     if isinstance(values, np.ma.MaskedArray) and values.dtype.kind in "biu":  # one gap would make floats of all
-        return np.where(np.ma.getmaskarray(values), None, values.data.astype(object))
+        cells = values.data.astype(object)
+        cells[np.ma.getmaskarray(values)] = None
+        return cells
     return values
 
 
