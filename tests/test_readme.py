@@ -42,8 +42,7 @@ def published_values():
     good = judged[judged["verdict"].isin(["exact", "match"])]
     lives = good["survives"].value_counts()
     yield (
-        f"Of {len(cells)} published values, {len(good)} are reproduced by runs that half or twice the noise would have "
-        "failed"
+        f"Of {len(cells)} published values, {len(good)} are reproduced, and would not be with half or twice the noise"
     )
     yield (
         f": {n['exact']} to the last digit, {n['match']} within statistical error. {n['differs']} differ. "

@@ -65,7 +65,7 @@ class Headline:
         n = self.words
         return (
             f"Of {counted(self.cells, 'published value')}, {self.reproduced} {'is' if self.reproduced == 1 else 'are'} "
-            f"reproduced by runs that half or twice the noise would have failed: {n[EXACT]} to the last digit, "
+            f"reproduced, and would not be with half or twice the noise: {n[EXACT]} to the last digit, "
             f"{n[MATCH]} within statistical error. {n[DIFFERS]} differ{_s(n[DIFFERS])}."
         )
 

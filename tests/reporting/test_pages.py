@@ -56,7 +56,7 @@ def test_the_checker_sees_what_is_wrong(site):
 
 def test_the_overview_counts_what_there_is(site):
     page = text(site / "index.html")
-    said = "Of 1 published value, 1 is reproduced by runs that half or twice the noise would have failed"
+    said = "Of 1 published value, 1 is reproduced, and would not be with half or twice the noise"
     assert said in page
     assert "1 experiment, 2 runs" in page
     assert "Of 3 verdicts on their claims: 1 held, 1 not held, 1 with not enough data." in page
@@ -86,7 +86,7 @@ def test_an_experiments_page_has_the_words_cells_gaps_and_sources(site):
         'href="https://doi.org/10.1/small"',
         'href="#value-1"',  # a square that leads to what was compared, to the table it stands in, and the command
         "Table 1 (p. 7), y, mean: match; notices half the noise; twice the noise; at a proven ε: yes",
-        "Of 1 published value, 1 is reproduced by runs",
+        "Of 1 published value, 1 is reproduced, and",
         'href="#tabled"',
         "Section 2, Fig. 1 (p. 3)",
         "In the paper: Fig. 1 (p. 3).",

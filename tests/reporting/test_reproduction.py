@@ -41,7 +41,7 @@ def test_the_picture_has_three_panels(tmp_path):
     records = frame().drop(columns=["experiment", "short"]).to_dict("records")
     reproduction.save(folder, {"one": {"short": "One", "artefacts": [{"name": VALUES, "records": records}]}})
     said = (folder / "reproduction.md").read_text()
-    assert "Of 27 published values, 5 are reproduced by runs that half or twice the noise would have failed" in said
+    assert "Of 27 published values, 5 are reproduced, and would not be with half or twice the noise" in said
     assert "pooled ratio of ours to published, published noise: 1 [1, 1] (match; 6 values in 6 curves)" in said
     svg = (folder / "reproduction.svg").read_text()
     assert "Would we have noticed a wrong run?" in svg

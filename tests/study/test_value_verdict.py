@@ -389,7 +389,7 @@ def test_the_headline_adds_up_and_every_share_has_its_denominator():
     found = headline([one.record() for one in judge(cells, [A])])
     assert sum(found.words.values()) + sum(found.left.values()) == found.cells == 7
     assert found.paragraph() == (
-        "Of 7 published values, 3 are reproduced by runs that half or twice the noise would have failed: 1 to the last "
+        "Of 7 published values, 3 are reproduced, and would not be with half or twice the noise: 1 to the last "
         "digit, 2 within statistical error. 1 differs. 1 agrees, but is not yet tested with wrong noise. 2 are left "
         "out. At a proven ε, 2 of the 3 still come out."
     )
