@@ -88,6 +88,8 @@ def _float64(array: Any, name: str) -> Any:
     try:
         if np.ma.isMaskedArray(array):  # what is masked is missing, and not what lies below the mask
             array = np.ma.filled(np.ma.asarray(array, np.float64), np.nan)
+        if isinstance(array, np.ndarray) and array.dtype.kind in "STU":
+            raise TypeError("text")  # by its type: that one cell cannot be read would tell of it
         return array.astype(np.float64) if hasattr(array, "tocsr") else np.asarray(array, np.float64, order="C")
     except (TypeError, ValueError, OverflowError):
         hint = "; give numbers, two labels as -1 and +1" if name == "y" else "; one-hot encode categories first"

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import dpbench
 from dpbench import PrivateClassifier, PrivateRegressor, algorithms
-from dpbench.errors import PrivacyError, UserError
+from dpbench.errors import DataError, PrivacyError, UserError
 from dpbench.own import row_bound
 from dpbench.own import window as windows
 from dpbench.own.inputs import persons_of
@@ -655,6 +655,17 @@ def test_one_odd_cell_of_a_list_refuses_no_fit_and_is_zero(odd, grouped):
     cells, labels = [list(row) for row in X], list(y)
     cells[3][0] = labels[1] = odd
     assert np.isfinite(dpbench.fit(cells, labels, algorithm="dp-gd", epsilon=1.0, T=2, **more).w).all()
+
+
+@pytest.mark.parametrize("cell", ["1.5", "x"])
+@pytest.mark.parametrize("kind", ["U5", "S5"])
+def test_text_is_refused_by_its_type_whatever_a_cell_says(kind, cell):
+    X, y = np.linspace(-0.5, 0.5, 12).reshape(6, 2), np.array([1.0, -1, 1, -1, 1, -1])
+    rows, labels = X.astype(kind), y.astype(kind)
+    rows[0, 0] = labels[0] = cell
+    for given in (rows, y), (X, labels):
+        with pytest.raises(DataError, match="not numbers"):
+            dpbench.fit(*given, algorithm="dp-gd", epsilon=1.0, T=2)
 
 
 @pytest.mark.parametrize(
