@@ -59,7 +59,11 @@ def published_values():
 def claims():
     verdicts = pd.concat(pd.read_csv(path)["verdict"] for path in sorted(FULL.glob("*/scorecard.csv")))
     n = verdicts.value_counts()
-    yield f'Of {len(verdicts)} verdicts on claims, {n["held"]} are "held" and {n["not held"]} "not held".'
+    assert n.sum() == n[["held", "not held", "open"]].sum()
+    yield (
+        f'Of {len(verdicts)} verdicts on claims, {n["held"]} are "held", {n["not held"]} "not held" and {n["open"]} '
+        '"open".'
+    )
 
 
 def scores_by_family(level):
