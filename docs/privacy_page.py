@@ -26,10 +26,10 @@ INTRO = (
     "run that releases anything that is not listed here fails."
 )
 NOTATION = (
-    "L₀ bounds a row's gradient, L₁ its Hessian, R "
-    "its norm; n rows, d columns, m rows in a sample; g̃ is a released gradient, C_j a clipping threshold. δ, the "
-    "accounting and the neighbours are the user's choice where the method takes more than one. A test compares "
-    "every sensitivity with the noise that is drawn."
+    "L₀ bounds a row's gradient, L₁ its Hessian, R its norm; n rows, d columns, m rows in a sample; g̃ is a "
+    "released gradient, C_j a clipping threshold. An audited bound on μ is of Gaussian DP (Dong, Roth and Su 2022), "
+    "beside the μ of what was planned. δ, the accounting and the neighbours are the user's choice where the method "
+    "takes more than one. A test compares every sensitivity with the noise that is drawn."
 )
 HEADER = ["release", "what", "mechanism", "times", "add/remove", "replace-one", "because"]
 BREAKING = (
@@ -66,6 +66,8 @@ def sections() -> Iterator[Section]:
 
 def _facts(method: Algorithm, name: str) -> Iterator[tuple[str, str]]:
     yield "private", _private(method, name)
+    if not (method.private or method.discloses):
+        return
     both = method.discloses and any(one.add_remove for one in method.discloses)
     yield (
         "proved for",
@@ -170,7 +172,7 @@ def summary(methods: list[Section]) -> str:
     broken = [row for row in rows if float(row[2].split(" ≥ ")[1]) > float(row[3]) * AUDIT_SLACK]
     told = f"{len(broken)} exceed" if broken else "none exceeds"
     use = f" The others are baselines that use something which no ε covers: {', '.join(others)}." if others else ""
-    assume = [one.name for one in methods if dict(one.facts)["counts as public"] != "n" and one.name not in others]
+    assume = [one.name for one in methods if one.name not in others and dict(one.facts)["counts as public"] != "n"]
     return (
         f"Of {counted(len(methods), 'method')} {len(methods) - len(others)} are private.{use} Beside n a statistic of "
         f"the data counts as public for {len(assume)} of the private ones: {', '.join(assume)}; with `L` given, or "
