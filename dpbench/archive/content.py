@@ -32,14 +32,14 @@ KB, MB = 1 << 10, 1 << 20
 # character, no direction mark, nothing that a terminal, a spreadsheet, TeX or a browser reads as a command.
 LETTERS = "A-Za-z0-9À-ÖØ-öø-ÿΑ-ωϵ"
 MARKS = r" .,:;()+/'’_%&@=*#^°™®†‡‖²³¹⁻₀₁₂ᵀℓ√·×±≤≥∞∇Σ→–-"
-WORDS = rf"^([{LETTERS}(‖][{LETTERS}{MARKS}]*)?$"
-NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", min_length=2, max_length=40)]
-TITLE = Annotated[str, msgspec.Meta(pattern=rf"^[{LETTERS}][{LETTERS} .,:()+'-]*$", max_length=60)]
+WORDS = rf"^([{LETTERS}(‖][{LETTERS}{MARKS}]*)?\Z"
+NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*\Z", min_length=2, max_length=40)]
+TITLE = Annotated[str, msgspec.Meta(pattern=rf"^[{LETTERS}][{LETTERS} .,:()+'-]*\Z", max_length=60)]
 TEXT = Annotated[str, msgspec.Meta(pattern=WORDS, max_length=400)]
-IDENTIFIER = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=80)]
-HEX = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]+$", max_length=64)]
-KEY = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}$")]
-PROBLEM = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+$", max_length=80)]
+IDENTIFIER = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z", max_length=80)]
+HEX = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]+\Z", max_length=64)]
+KEY = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
+PROBLEM = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+\Z", max_length=80)]
 NUMBER = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 WHOLE = Annotated[int, msgspec.Meta(ge=-1, le=10**12)]
 
@@ -80,9 +80,9 @@ class SubmissionManifest(Manifest, frozen=True, forbid_unknown_fields=True, kw_o
     method: NAME
     title: TITLE
     class_name: IDENTIFIER
-    library: Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?$", max_length=60)] = ""
+    library: Annotated[str, msgspec.Meta(pattern=r"^([A-Za-z0-9][A-Za-z0-9._-]*)?\Z", max_length=60)] = ""
     author: TEXT = ""
-    licence: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.+ ()-]*$", max_length=60)] = ""
+    licence: Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9.+ ()-]*\Z", max_length=60)] = ""
 
     def __post_init__(self) -> None:
         if not (self.author or self.library):

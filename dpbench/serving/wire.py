@@ -29,10 +29,10 @@ MOST = 200_000  # requests of a run
 MOST_ROUNDS = 10**5  # with correlated noise
 ROUNDING = 1e-6  # relative, of numbers that a copy of a method computes in another order
 # Nothing that a terminal takes for a command, or that turns or hides what stands beside it.
-SHOWN = r"^[^\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\U000e0000-\U000e0fff]*$"
+SHOWN = r"^[^\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\U000e0000-\U000e0fff]*\Z"
 WORD = Annotated[str, msgspec.Meta(max_length=80, pattern=SHOWN)]
 TEXT = Annotated[str, msgspec.Meta(max_length=400, pattern=SHOWN)]
-NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$", min_length=2, max_length=40)]
+NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*\Z", min_length=2, max_length=40)]
 COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**8)]
 INDEX = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
 POSITIVE = Annotated[float, msgspec.Meta(ge=1 / FARTHEST, le=FARTHEST)]  # which NaN is not either

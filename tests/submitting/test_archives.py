@@ -35,6 +35,7 @@ LONG = "x" * 60_000
 MANIFESTS = {
     "method in Cyrillic": {"method": "dр-gd"}, "method in capitals": {"method": "Averaged-GD"},
     "method with a path": {"method": "../../evil"}, "method with a space": {"method": "a b"},
+    "method and a line's end": {"method": "dp-gd\n"}, "title and a line's end": {"title": "DP\n"},
     "method of 60,000 characters": {"method": LONG}, "method empty": {"method": ""},
     # what a terminal, a spreadsheet, TeX or a browser would run
     "title with a terminal escape": {"title": "DP\x1b[2J"}, "title with a bell": {"title": "DP\x07"},
