@@ -184,7 +184,7 @@ def compare(
 
         found = []
         for each in epsilons:
-            entered = ranking.field_of(problem, each, references_of.values(), seeds, persons=table.whose is not None)
+            entered = ranking.field_of(problem, each, references_of.values(), seeds)
             names, tables = list(entered.jobs), []
             for part in inner:  # a method is chosen here, and judged on the rows held out
                 there = ranking.field_of(part, share * each, names, some)

@@ -35,7 +35,6 @@ PRICE = (
     "covers it: each line is the privacy of one run, not of this comparison. To release a model, choose on public or "
     "older data of the same kind, and fit once on the private data."
 )
-OF_ROWS = "not derived for several rows of one person"
 TIE = 2.0  # standard errors of a difference
 RunJobs = Callable[[list["Job"]], "RunSummary"]  # runs what the store has not got, as runner.run does
 
@@ -145,16 +144,12 @@ def entering(extra: Iterable[str]) -> dict[str, str]:
     return references
 
 
-def field_of(problem: str, epsilon: float, names: Iterable[str], seeds: int, *, persons: bool = False) -> Field:
-    """The jobs of every method that takes the problem at its public rule. Raises UserError when none does.
-
-    persons: whether the rows are of persons who may have several, which few methods are derived for.
-    """
+def field_of(problem: str, epsilon: float, names: Iterable[str], seeds: int) -> Field:
+    """The jobs of every method that takes the problem at its public rule. Raises UserError when none does."""
     found, target = Field(), catalogue.declare(problem)
     for name in names:
         method, _ = algorithms.resolve(name)
-        why = OF_ROWS if persons and not method.persons else ""
-        if why := why or entrants.reason(problem, name):
+        if why := entrants.reason(problem, name):
             found.left_out[name] = why
             continue
         block = GridEntry(problems=[problem], algorithms=[name], epsilon=[epsilon], seeds=seeds)
@@ -166,10 +161,7 @@ def field_of(problem: str, epsilon: float, names: Iterable[str], seeds: int, *, 
             except UserError as error:
                 found.left_out[name] = str(error).removeprefix(f"{method.name}: ")
                 continue
-            if persons and method.public(job.parsed()):
-                found.left_out[name] = OF_ROWS
-            else:
-                kept.append(job)
+            kept.append(job)
         if kept:
             found.left_out.pop(name, None)
             found.jobs[name] = kept

@@ -33,10 +33,12 @@ class FetchResult:
     detail: str = ""
 
 
-def check_content(spec: DatasetSpec, X: Any, y: np.ndarray) -> None:
+def check_content(spec: DatasetSpec, X: Any, y: np.ndarray, whose: np.ndarray | None = None) -> None:
     """Raise DataError, with what was expected and what was found, unless (X, y) is what `spec` says."""
     rows, columns = X.shape
-    for what, count, expected in (("rows", rows, spec.rows), ("columns", columns, spec.columns)):
+    persons = None if whose is None else len(np.unique(whose))
+    for what, count, expected in (("rows", rows, spec.rows), ("columns", columns, spec.columns),
+                                  ("persons", persons, spec.persons)):  # fmt: skip
         if expected is not None and count != expected:
             raise DataError(f"{spec.name}: {count} {what} found, {expected} expected")
     if y.shape != (rows,) or X.dtype != np.float64 or y.dtype != np.float64:
@@ -63,8 +65,8 @@ def _prepare(
     """Raw files -> prepared folder. Raises NotAtHand, DataError."""
     files = {file.name: download.obtain(file, folder / "raw", mirror, network, progress) for file in spec.files}
     try:
-        X, y = _arrays(spec, {name: path for name, (path, _) in files.items()})
-        parts = cache.parts_of(X, y)
+        X, y, *whose = _arrays(spec, {name: path for name, (path, _) in files.items()})
+        parts = cache.parts_of(X, y, None, *whose)
         cache.check(spec.versioned, folder / "raw", cache.digest(parts), parts)
     except DataError:
         # Only the content can judge a file without a pinned hash; keep it, and the next fetch fails on it again.
@@ -72,12 +74,12 @@ def _prepare(
             if entry["hash"] == download.NOT_PINNED and entry["source"] != download.BY_HAND:
                 download.forget(path)
         raise
-    return cache.write(folder, spec, X, y, [entry for _, entry in files.values()])
+    return cache.write(folder, spec, X, y, [entry for _, entry in files.values()], None, *whose)
 
 
 def _arrays(spec: DatasetSpec, paths: Raw) -> Arrays:
     try:
-        X, y = spec.prepare(paths)
+        X, y, *whose = spec.prepare(paths)
     # A recipe fails in the words of its parser; the user is told which file it was.
     except (ValueError, LookupError, EOFError) as error:
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
@@ -86,8 +88,8 @@ def _arrays(spec: DatasetSpec, paths: Raw) -> Arrays:
         from scipy.sparse import csr_array
 
         X = csr_array(X)
-    check_content(spec, X, y)
-    return X, y
+    check_content(spec, X, y, *whose)
+    return X, y, *whose
 
 
 @functools.cache

@@ -201,13 +201,12 @@ def stored_spec(name: str) -> DatasetSpec:
         manifest = cache.manifest_of(folder_of(name))
     except (OSError, ValueError):
         raise NotAtHand(f"own data {name} are not in {cache.root()}; run dpbench compare on their file again") from None
-    rows = manifest.get("persons", manifest["rows"])  # n is the number of those who count
-    return _spec(name, rows, manifest["columns"], manifest["recipe"], manifest["task"])
+    return _spec(*(manifest[key] for key in ("name", "rows", "columns", "recipe", "task")), manifest.get("persons"))
 
 
 @functools.cache
-def _spec(name: str, rows: int, columns: int, recipe: str, task: Task) -> DatasetSpec:
+def _spec(name: str, rows: int, columns: int, recipe: str, task: Task, persons: int | None = None) -> DatasetSpec:
     def gone(raw: Raw) -> Arrays:
         raise DataError(f"{name}: its arrays are damaged; run dpbench compare on their file again")
 
-    return DatasetSpec(name, "own data", gone, rows, columns, recipe, task=task)
+    return DatasetSpec(name, "own data", gone, rows, columns, recipe, task=task, persons=persons)

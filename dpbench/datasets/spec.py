@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 import msgspec
-import numpy as np
 
 from dpbench.files import read_toml
 
 Raw: TypeAlias = Mapping[str, Path]  # name of a raw file -> where it lies
-Arrays: TypeAlias = tuple[Any, np.ndarray]  # X (n, d), dense or CSR; y (n,)
+Arrays: TypeAlias = tuple[Any, ...]  # X (n, d), dense or CSR; y (n,); and `whose` (n,), where there are `persons`
 Task: TypeAlias = Literal["binary", "regression"]
 
 
@@ -56,7 +55,8 @@ class DatasetSpec:
     columns), a NumPy array or a scipy sparse array; y float64 of shape (rows,), labels ±1 if ``task`` is
     "binary". Raise ``version`` whenever it gives other arrays than before. ``rows``, ``columns`` and, for a
     binary task, ``classes`` (label -> rows of it) are checked against what it returns; None is not checked. What
-    the arrays are to the last digit is pinned beside the specs: see ``cache``.
+    the arrays are to the last digit is pinned beside the specs: see ``cache``. ``persons``: how many there are, each
+    of whom may have several rows; ``prepare`` then gives whose they are, from 0, as a third array.
     ``recipe`` says in words what it does.
     """
 
@@ -69,6 +69,7 @@ class DatasetSpec:
     files: tuple[RawFile, ...] = ()
     task: Task = "binary"
     classes: Mapping[int, int] | None = None
+    persons: int | None = None
     licence: str = ""
     citation: str = ""
     version: int = 1
@@ -77,6 +78,11 @@ class DatasetSpec:
     def versioned(self) -> str:
         """The name with the version of the recipe: what prepared arrays are kept, and pinned, under."""
         return f"{self.name}-v{self.version}"
+
+    @property
+    def count(self) -> int | None:
+        """n: of those who count once, persons or rows."""
+        return self.persons or self.rows
 
     @property
     def synthetic(self) -> bool:

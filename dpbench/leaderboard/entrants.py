@@ -19,6 +19,8 @@ from dpbench.problems import catalogue
 from dpbench.problems.regularisers import Declaration
 from dpbench.study.grid import BEST, GridEntry
 
+OF_ROWS = "not derived for several rows of one person"
+
 
 def entrants() -> list[str]:
     """Every registered private method; where aliases name all variants of one, the aliases."""
@@ -73,6 +75,11 @@ def declared(problem: str) -> Declaration:
     return catalogue.declare(problem)
 
 
+def of_persons(problem: str) -> bool:
+    """Whether a record of the problem is a person, who may have several rows."""
+    return catalogue.recipe_of(problem).spec.persons is not None
+
+
 def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, str]]:
     """The (setting, value) pairs of the full grid, None where there are none, and why the problem does not admit each.
 
@@ -88,6 +95,11 @@ def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, st
             method.needs.check(target, method.name)
             # The board compares at one relation, so a method that has no proof for it does not enter.
             method.under(rules.RELATION)
+            if of_persons(problem):
+                public = rules.public_settings(name, target.n, target.d, 1.0)
+                # What is of the rows as they are would be no person's mean, even where it counts as public.
+                if not method.persons or method.public(make_settings(method, fixed | public)):
+                    why = OF_ROWS
         except NotAtHand:
             target = None
         except UserError as error:

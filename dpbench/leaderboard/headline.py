@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from dpbench.leaderboard import entrants
 from dpbench.leaderboard.places import AUTO, METHOD, Scale
 from dpbench.problems import catalogue
 
@@ -78,6 +79,7 @@ def groups(families: Mapping[str, Iterable[str]]) -> dict[str, list[str]]:
         "all": lambda name: True,
         "real": lambda name: name not in drawn,
         "drawn": lambda name: name in drawn,
+        "of persons": lambda name: all(map(entrants.of_persons, families[name])),
         f"n < {small:,}": lambda name: most[name] < small,
         f"n from {small:,} to {large:,}": lambda name: small <= most[name] <= large,
         f"n > {large:,}": lambda name: most[name] > large,

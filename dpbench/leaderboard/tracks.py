@@ -41,15 +41,20 @@ def _file() -> dict[str, Any]:
     return read_toml(Path(__file__).with_name("tracks.toml"))
 
 
-KINDS = ("logistic", "logistic + ridge", "squared + ridge", "logistic + L1", "squared + L1")
+PERSONS = "persons: "  # before the kind of a problem whose records are persons
+KINDS = (
+    *("logistic", "logistic + ridge", "squared + ridge", "logistic + L1", "squared + L1"),
+    *(PERSONS + "logistic + ridge", PERSONS + "squared + ridge"),
+)
 
 
 def kind(problem: str) -> str:
     """Of the KINDS, by loss and regulariser: what a method's needs are about."""
     recipe = catalogue.recipe_of(problem)
+    loss = (PERSONS if entrants.of_persons(problem) else "") + recipe.loss
     if recipe.weights.get("l1"):
-        return f"{recipe.loss} + L1"
-    return f"{recipe.loss} + ridge" if recipe.weights else recipe.loss
+        return f"{loss} + L1"
+    return f"{loss} + ridge" if recipe.weights else loss
 
 
 @functools.cache
@@ -61,8 +66,9 @@ def families() -> dict[str, str]:
 
 def choice(problem: str) -> str:
     """The method that users get where they name none; "" where no rule covers the problem."""
+    persons = entrants.of_persons(problem)
     try:
-        return rules.method(entrants.declared(problem))
+        return rules.method(entrants.declared(problem), suits=lambda name: not persons or algorithms.get(name).persons)
     except UserError:
         return ""
 
@@ -153,12 +159,16 @@ def expand(block: GridEntry) -> list[GridEntry]:
 
 
 def cells(profile: str, grid: Grid) -> list[GridEntry]:
-    """The default track's cells, one block per (problem, ε), for a method that is not yet in it."""
+    """The default track's cells, one block per (problem, ε), for a method that is not yet in it.
+
+    Without those of persons: private copies are drawn of rows.
+    """
     blocks = [block for block in grid[profile] if "places" in block.artefacts and not block.timed]
     return [
         msgspec.structs.replace(block, problems=[problem], epsilon=[epsilon])
         for block in blocks
         for problem, epsilon in itertools.product(block.problems, block.epsilon)
+        if not entrants.of_persons(problem)
     ]
 
 

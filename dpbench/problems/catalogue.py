@@ -54,6 +54,7 @@ class Recipe:
     unit, target_unit: constants that rows and numeric targets are divided by. Rows beyond `row_bound` are then divided
         by what their norm exceeds it by.
     apart: one row in `apart`, chosen by position, is kept for scores of what was trained on the others; 0 for none.
+        Where rows are of persons, one person in `apart`, with one row of each.
     fold: which of the `apart` disjoint sets of such rows: with all of them, cross-validation.
     version: raised whenever a change other than of the data gives the name another meaning; part of a run's key.
     """
@@ -82,8 +83,8 @@ class Recipe:
 
     @property
     def rows(self) -> int | None:
-        """How many rows there are to train on; None where it takes the data to know."""
-        rows = self.spec.rows
+        """n: how many rows, or persons, there are to train on; None where it takes the data to know."""
+        rows = self.spec.count
         return rows if rows is None or not self.apart else rows - rows // self.apart
 
 
@@ -295,19 +296,25 @@ def _build(name: str, data: datasets.Dataset) -> Problem:
         X, y = clip_rows(X / (recipe.unit * bound)) * bound, y / recipe.target_unit
         # The optimum's cache is keyed by it: other units are other data.
         data_hash = f"{data_hash} in units {recipe.unit!r}, {recipe.target_unit!r}, at most {bound!r}"
-    held_out = None
+    held_out, whose = None, data.whose
     if recipe.apart:
         # A split of its own seed and of n alone: the same rows are kept apart in every run and under every loss.
-        order = np.random.Generator(np.random.PCG64DXSM(SPLIT)).permutation(len(y))
-        order = np.roll(order, -recipe.fold * (len(y) // recipe.apart))
-        away, kept = np.sort(order[: len(y) // recipe.apart]), np.sort(order[len(y) // recipe.apart :])
+        draw, each = np.random.Generator(np.random.PCG64DXSM(SPLIT)), np.arange(len(y)) if whose is None else whose
+        n = int(each.max()) + 1
+        order = np.roll(draw.permutation(n), -recipe.fold * (n // recipe.apart))
+        apart = np.isin(each, order[: n // recipe.apart])
+        away, kept = np.flatnonzero(apart), np.flatnonzero(~apart)
+        if whose is not None:
+            # So that each counts once, and by no rule of the file's order.
+            place, whose = draw.permutation(away), whose[kept]
+            away = np.sort(place[np.unique(each[place], return_index=True)[1]])
         held_out, X, y = (X[away], y[away]), X[kept], y[kept]
         data_hash = f"{data_hash} without one row in {recipe.apart}"
         if recipe.fold:
             data_hash = f"{data_hash}, fold {recipe.fold}"
     declared = recipe.declared | {"row_bound": bound, "name": name}
     given = {"folder": data.folder, "data_hash": data_hash, **declared}
-    problem = Problem(X, y, **given) if data.whose is None else _counted_once(X, y, data.whose, **given)
+    problem = Problem(X, y, **given) if whose is None else _counted_once(X, y, whose, **given)
     problem.held_out = held_out
     return problem
 

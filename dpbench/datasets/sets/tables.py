@@ -3,6 +3,7 @@
 A number becomes 2(v - low)/(high - low) - 1, shortened to [-1, 1]; a category a column per code; a missing number 0,
 and 1 in a column of its own where `missing` lists it. With the intercept no row is longer than
 √(1 + numbers + categories), by which all are divided: ‖x‖₂ ≤ 1 whatever the rows hold, so no statistic of them is used.
+With a `unit` rows of one person are known by it.
 """
 
 from __future__ import annotations
@@ -41,12 +42,12 @@ def _scaled(values: np.ndarray, low: float, high: float) -> np.ndarray:
 
 
 def prepare(one: dict[str, Any], raw: Raw) -> Arrays:
-    """(X, y) of an entry of tables.toml; rows without a target are left out."""
+    """(X, y) of an entry of tables.toml, and whose the rows are where it has a unit; without a target none is kept."""
     import pandas as pd
 
-    ((name, rule),) = one["y"].items()
+    ((name, rule),), unit = one["y"].items(), [one["unit"]] if "unit" in one else []
     table = _read(one, raw)
-    absent = {column for column in (name, *_numbers(one), *one.get("categories", ())) if column not in table}
+    absent = {column for column in (name, *_numbers(one), *one.get("categories", ()), *unit) if column not in table}
     if absent:
         raise DataError(f"no column {', '.join(sorted(absent))} found")
     table = table[table[name].notna()]
@@ -60,10 +61,12 @@ def prepare(one: dict[str, Any], raw: Raw) -> Arrays:
     longest = np.sqrt(1 + len(_numbers(one)) + len(one.get("categories", {})))
     X = np.column_stack(columns) / longest
     if isinstance(rule, list):
-        return X, _scaled(table[name].astype(float).to_numpy(), *rule[1:])
-    if "above" in rule:
-        return X, np.where(table[name].astype(float) > rule["above"], 1.0, -1.0)
-    return X, np.where(table[name].isin(rule["positive"]), 1.0, -1.0)
+        y = _scaled(table[name].astype(float).to_numpy(), *rule[1:])
+    elif "above" in rule:
+        y = np.where(table[name].astype(float) > rule["above"], 1.0, -1.0)
+    else:
+        y = np.where(table[name].isin(rule["positive"]), 1.0, -1.0)
+    return X, y, *(np.unique(table[column], return_inverse=True)[1] for column in unit)
 
 
 def _specs() -> Iterator[DatasetSpec]:
@@ -77,6 +80,7 @@ def _specs() -> Iterator[DatasetSpec]:
             title=one["title"],
             prepare=functools.partial(prepare, one),
             rows=one["rows"],
+            persons=one.get("persons"),
             columns=1
             + len(_numbers(one))
             + len(one.get("missing", ()))

@@ -91,7 +91,7 @@ def held_out(context: Context) -> WithWords:
     keys = [
         {"group": group, "algorithm": name} for group in OUTPUTS.values() for at, name in order.index if at == group
     ]
-    default = {(OUTPUTS[tracks.kind(p).split()[0]], name) for p, name in ranked.choice.items()}
+    default = {(OUTPUTS.get(tracks.kind(p).split()[0]), name) for p, name in ranked.choice.items()}
     label = {at: f"{ranked.label(at[1])} (the default)" for at in default}
     made = Table.crossed(
         table, keys, {
