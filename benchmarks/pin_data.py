@@ -13,7 +13,9 @@ def main() -> None:
     pins = dict(cache.pinned())
     for name in datasets.names():
         spec = datasets.describe(name)
-        if not datasets.available(name) or not spec.prepare.__module__.startswith("dpbench."):
+        if not datasets.available(name) or not getattr(spec.prepare, "func", spec.prepare).__module__.startswith(
+            "dpbench."
+        ):
             continue
         parts = cache.map_parts(datasets.load(name).folder)
         pins[spec.versioned] = cache.Pin(cache.digest(parts), cache.fingerprint(parts))

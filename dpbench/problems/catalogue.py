@@ -299,7 +299,8 @@ def _build(name: str, data: datasets.Dataset) -> Problem:
     held_out, whose = None, data.whose
     if recipe.apart:
         # A split of its own seed and of n alone: the same rows are kept apart in every run and under every loss.
-        draw, each = np.random.Generator(np.random.PCG64DXSM(SPLIT)), np.arange(len(y)) if whose is None else whose
+        draw = np.random.Generator(np.random.PCG64DXSM(SPLIT))
+        each = np.arange(len(y)) if whose is None else np.unique(whose, return_inverse=True)[1]
         n = int(each.max()) + 1
         order = np.roll(draw.permutation(n), -recipe.fold * (n // recipe.apart))
         apart = np.isin(each, order[: n // recipe.apart])

@@ -1,18 +1,16 @@
 """A file of rows as a comparison takes it: on disk or in memory, the rows that a fit reads by the same schema."""
 
 import pickle
-from types import SimpleNamespace
-from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench import algorithms, datasets
-from dpbench.algorithms.base import make_settings
+from dpbench import datasets
 from dpbench.comparing import pilot, ranking, rows
 from dpbench.errors import DataError, UserError
-from dpbench.problems import Declaration, catalogue
+from dpbench.leaderboard import entrants
+from dpbench.problems import catalogue
 from dpbench.run.bind import bind_jobs
 from dpbench.run.job import make_job
 from dpbench.schema import Column, Schema, Target, read_table, tables
@@ -197,20 +195,13 @@ def test_a_problem_of_kept_rows_counts_each_person_once(tmp_path, monkeypatch):
         assert catalogue.declare(part).n == len({*used})
 
 
-def test_of_persons_only_methods_that_are_derived_for_them_are_compared(monkeypatch):
-    monkeypatch.setattr(ranking.catalogue, "declare", lambda problem: Declaration(500, 5, row_bound=1.0))
-    monkeypatch.setattr(ranking.entrants, "reason", lambda problem, name: "")
-    monkeypatch.setattr(ranking.entrants, "entering", lambda block, problem, name, settings: block)
-    monkeypatch.setattr(ranking, "plan", lambda blocks, _: SimpleNamespace(jobs=[Job(blocks[0].algorithms[0])]))
-    names = ["dp-gd", "objpert", "dp-sgd", "dp-gd-laplace", "dp-gcd"]
-    assert list(ranking.field_of("p", 1.0, names, 1).jobs) == names
-    field = ranking.field_of("p", 1.0, names, 1, persons=True)
-    assert list(field.jobs) == ["dp-gd"]  # the last two take scales of the rows for public, as they are published
-    assert set(field.left_out.values()) == {ranking.OF_ROWS}
-
-
-class Job(NamedTuple):
-    algorithm: str
-
-    def parsed(self):
-        return make_settings(algorithms.get(self.algorithm), {})
+def test_of_persons_only_methods_that_are_derived_for_them_are_compared(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBENCH_DATA", str(tmp_path))
+    rng = np.random.default_rng(0)
+    X, y = 0.4 * rng.uniform(-1, 1, (500, 3)), rng.choice([-1.0, 1.0], 500)
+    names = ["dp-gd", "dp-gcd", "objpert", "dp-sgd", "dp-nag"]
+    for whose, entered in ((None, names), (np.arange(500) // 2, names[:2])):  # the last takes an eigenvalue of the rows
+        problem = datasets.keep(X, y, "t", "drawn", held_out=(X[:5], y[:5]), whose=whose) + ":logistic,l2=0.1"
+        field = ranking.field_of(problem, 1.0, names, 1)
+        assert list(field.jobs) == entered
+        assert set(field.left_out.values()) == {entrants.OF_ROWS} - {None if whose is not None else entrants.OF_ROWS}

@@ -399,6 +399,15 @@ def test_a_table_is_scaled_by_what_is_written_down_alone(raw):
         tables.prepare(TABLE | {"y": {"paid": {"above": 1}}}, raw("t.csv", ROWS.replace("paid", "owed")))
 
 
+def test_a_table_with_a_unit_says_whose_its_rows_are(raw):
+    by_town = TABLE | {"y": {"paid": ["$", 0, 4]}, "unit": "town"}
+    X, y, whose = tables.prepare(by_town, raw("t.csv", ROWS + "60,y,1,0\n"))
+    np.testing.assert_array_equal(whose, [0, 1, 2, 1])  # x, y, z, y; the other x has no target
+    assert len(X) == len(y) == 4
+    with pytest.raises(DataError, match="no column town found"):
+        tables.prepare(by_town | {"categories": {}}, raw("t.csv", ROWS.replace("town", "city")))
+
+
 @pytest.mark.parametrize("spec", tables.SPECS, ids=lambda spec: spec.name)
 def test_a_real_table_says_who_collected_it_and_its_rows_are_bounded_whatever_they_hold(spec):
     assert spec.citation

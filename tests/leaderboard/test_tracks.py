@@ -45,6 +45,22 @@ def test_knobs_and_exclusions_name_what_exists():
         assert not tuned_setting or tuned_setting in algorithms.resolve(name)[0].Settings.__struct_fields__
 
 
+def test_persons_who_have_several_rows_count_once_and_only_methods_that_are_derived_for_them_run():
+    kinds = {"union-by-man": "persons: logistic + ridge", "grades-by-student": "persons: squared + ridge"}
+    assert {problem: tracks.kind(problem) for problem in kinds} == kinds
+    assert [tracks.choice(problem) for problem in kinds] == ["dp-gd-average", "boosted-ssp"]
+    assert [tracks.size(problem) for problem in kinds] == [(545 - 136, 18), (366 - 91, 11)]
+    for problem in kinds:
+        entered = {
+            one.algorithms[0] for one in tracks.expand(block("default", algorithms=["every"], problems=[problem]))
+        }
+        assert {"dp-gd-average", "dp-gcd"} < entered
+        assert all(algorithms.resolve(name)[0].persons for name in entered)
+        assert "dp-hb" not in entered  # it takes an eigenvalue of the rows
+    assert entrants.reason("union-by-man", "objpert") == entrants.OF_ROWS != entrants.reason("iris", "objpert") == ""
+    assert not kinds.keys() & {cell.problems[0] for cell in tracks.cells("full", tracks.grid())}  # private copies
+
+
 def block(track, **changes):
     given = {"problems": ["diabetes-ridge"], "algorithms": ["every"], "epsilon": [1.0], "seeds": 3}
     return GridEntry(settings={tracks.TRACK: track}, **given | changes)

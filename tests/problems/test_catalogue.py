@@ -70,6 +70,30 @@ def test_rows_apart_are_a_quarter_by_position_and_in_the_same_units(name, loss):
     assert most.data_hash != whole.data_hash
 
 
+def test_persons_are_kept_apart_whole_and_one_row_of_each_is_scored(tmp_path, monkeypatch):
+    monkeypatch.setenv("DPBENCH_DATA", str(tmp_path))
+    rng = np.random.default_rng(0)
+    whose = rng.permutation(np.repeat(np.arange(41), rng.integers(1, 6, 41)))
+    X, y = 0.4 * rng.uniform(-1, 1, (len(whose), 3)), rng.choice([-1.0, 1.0], len(whose))
+    name = datasets.keep(X, y, "t", "drawn", whose=whose)
+    person = {row.tobytes(): who for row, who in zip(X, whose, strict=True)}
+    first, seen, held = np.unique(whose, return_index=True)[1], [], []
+    for fold in range(4):
+        problem = build(f"{name}:logistic,apart=4,fold={fold}")
+        used, apart = ([person[row.tobytes()] for row in rows] for rows in (problem.X, problem.held_out[0]))
+        assert problem.n == catalogue.declare(f"{name}:logistic,apart=4,fold={fold}").n == len({*used}) == 31
+        assert len(used) == np.isin(whose, used).sum()  # all rows of each
+        assert len(apart) == len({*apart}) == 10
+        assert {*used} | {*apart} == {*range(41)}
+        w = rng.standard_normal((1, 3))
+        m = np.bincount(used)[used]
+        assert problem.value(w)[0] == pytest.approx((np.logaddexp(0, -problem.y * (problem.X @ w[0])) / m).sum() / 31)
+        seen += apart
+        held += [row.tobytes() for row in problem.held_out[0]]
+    assert len({*seen}) == 40  # folds share nobody
+    assert 5 < len({*held} - {X[place].tobytes() for place in first}) < 35  # drawn: neither all the first nor none
+
+
 def test_a_name_may_keep_rows_apart_to_score_on():
     assert catalogue.recipe_of("synthetic:logistic,apart=5,l2=0.1").apart == 5
     problem = build("synthetic:logistic,apart=5")
