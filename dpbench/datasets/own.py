@@ -69,7 +69,7 @@ def as_arrays(X: Any, y: Any, *, single: bool = False, as_given: bool = False) -
         if X.dtype != np.float64:
             X = _float64(X, "X")
         X = one_entry_each(X)
-    elif single and getattr(X, "dtype", None) == np.float32:
+    elif single and getattr(X, "dtype", None) == np.float32 and not np.ma.isMaskedArray(X):
         X = np.asarray(X, order="C")
     else:
         X = _float64(X, "X")

@@ -76,7 +76,9 @@ def test_real_targets_may_be_anything_finite():
     np.testing.assert_array_equal(y, [0.5, 1.5, 2.5])
 
 
-def test_what_a_mask_hides_is_missing():
-    masked = np.ma.masked_array([[1.0, 2.0], [3.0, 4.0]], mask=[[False, True], [False, False]])
-    found, _ = as_arrays(masked, [1, -1])
+@pytest.mark.parametrize("kind", [np.float64, np.float32])
+@pytest.mark.parametrize("single", [False, True])
+def test_what_a_mask_hides_is_missing(kind, single):
+    masked = np.ma.masked_array(np.array([[1.0, 2.0], [3.0, 4.0]], kind), mask=[[False, True], [False, False]])
+    found, _ = as_arrays(masked, [1, -1], single=single)
     assert np.array_equal(found, [[1.0, np.nan], [3.0, 4.0]], equal_nan=True)
