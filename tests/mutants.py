@@ -201,8 +201,7 @@ SUBMITTING = [
     Mutant(CHECKING, "seed=secrets.randbits(39)", "seed=job.seed",
            RECEIVER + "two_checks_draw_other_copies_and_seeds", "seeds are known before"),
     Mutant(CHECKING, "if evidence and (differs := repeat(method.code, evidence)):", "if differs := \"\":",
-           RECEIVER + "what_reads_rows_spends_more_or_does_not_repeat_is_found[OwnRandomness-it returns something else"
-           " when it is run again]", "no run is repeated"),
+           RECEIVER + "a_run_is_repeated_and_what_differs_is_wrong", "no run is repeated"),
     Mutant(CHECKING, "if row.status not in RESULTS:", "if False:",
            RECEIVER + "trusted_code_that_says_more_than_its_budget_is_wrong", "a run beyond its ε counts"),
     Mutant(CHECKING, "if wire.alike(wire.numbers(W), wire.numbers(found.W)):", "if False:",
@@ -521,7 +520,8 @@ OWN = [
     ),
     # The one path: agreement of all ways does not catch these.
     Mutant(SPEC, "delta = 0.0  # (ε, 0) is (ε, δ) too", "pass",
-           CONTRACT + "a_delta_that_is_given_is_recorded_too", "a pure method states the δ that was asked for"),
+           CONTRACT + "a_delta_that_is_given_and_three_classes_are_recorded_too[dp-gd-laplace/two/1e-06]",
+           "a pure method states the δ that was asked for"),
     Mutant("own/row_bound.py", "rows *= (factor / np.maximum(1.0, norms))[:, None]", "rows *= factor", ROWS,
            "rows beyond the bound that was found are not shortened"),
     Mutant(SPEC, "rules.accounting(method) if spec.accounting is None", '"paper" if spec.accounting is None',

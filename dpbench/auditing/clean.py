@@ -211,7 +211,8 @@ def _state(algorithm: Algorithm, known: set[str] | None = None) -> dict[str, Any
         "random numbers": (random.getstate(), np.random.get_state()),  # noqa: NPY002
         "settings of numpy": (np.geterr(), np.get_printoptions()),
         "logging": (logging.root.level, list(logging.root.handlers), sorted(logging.root.manager.loggerDict)),
-        "the rest": (os.getcwd(), sys.argv, list(warnings.filters), sys.getrecursionlimit(), threading.active_count()),
+        "folder and arguments": (os.getcwd(), sys.argv),  # which are of each world its own, so beside nothing else
+        "the rest": (list(warnings.filters), sys.getrecursionlimit(), threading.active_count()),
     }
     outlines = {what: _outline(value, NEAR) for what, value in settings.items()}
     spaces = {name: vars(module) for name, module in list(sys.modules.items()) if isinstance(module, types.ModuleType)}

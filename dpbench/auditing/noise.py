@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import gammainc, ndtri
-from scipy.stats import binomtest, kstest, norm
+import scipy  # which loads its parts where they are used: `clean` starts processes that use none
 
 from dpbench.auditing.scores import column, flat, log_answers, log_chance, releases, sparse_vectors
 from dpbench.auditing.transcript import Recorder, rate
@@ -51,8 +50,8 @@ def _laws(run: Recorder) -> Iterator[str]:
     for label, kind, residuals in _residuals(run):
         if kind == "radial":  # its length alone has a law that depends on nothing else
             # Gamma(d) lengths mapped to a normal law, so that one test serves all kinds.
-            lengths = gammainc(residuals.shape[1], np.linalg.norm(residuals, axis=1))
-            pooled[label, "normal", "length"].append(ndtri(np.clip(lengths, 1e-16, 1 - 1e-16)))
+            lengths = scipy.special.gammainc(residuals.shape[1], np.linalg.norm(residuals, axis=1))
+            pooled[label, "normal", "length"].append(scipy.special.ndtri(np.clip(lengths, 1e-16, 1 - 1e-16)))
             continue
         for entry in (slice(None), *range(min(residuals.shape[1], ENTRIES))):
             pooled[label, kind, str(entry)].append(residuals[:, entry].ravel())
@@ -62,7 +61,7 @@ def _laws(run: Recorder) -> Iterator[str]:
         # One exact zero may be chance in float64; two are not.
         if np.count_nonzero(numbers == 0) > 1:
             yield f"{label}: {np.mean(numbers == 0):.2g} of its numbers are released without noise"
-        if len(numbers) and kstest(numbers, LAWS[kind]).pvalue < LEVEL:
+        if len(numbers) and scipy.stats.kstest(numbers, LAWS[kind]).pvalue < LEVEL:
             yield f"{label}: the noise is not of the law and the scale recorded (its deviation is {numbers.std():.3g})"
 
 
@@ -87,7 +86,7 @@ def _dependent(products: np.ndarray) -> bool:
     if products.size < LEAST:
         return False
     mean, spread = abs(products.mean()), products.std()
-    return bool(mean * np.sqrt(products.size) > norm.isf(LEVEL / 2) * spread + 1e-12)
+    return bool(mean * np.sqrt(products.size) > scipy.stats.norm.isf(LEVEL / 2) * spread + 1e-12)
 
 
 def _samples(run: Recorder) -> Iterator[str]:
@@ -100,7 +99,7 @@ def _samples(run: Recorder) -> Iterator[str]:
         drawn, each = zip(*sizes, strict=True)
         of = sum(map(len, drawn))
         for count in sum(np.array(each)):
-            if binomtest(int(count), of, chance).pvalue < LEVEL:
+            if scipy.stats.binomtest(int(count), of, chance).pvalue < LEVEL:
                 yield f"{label}: a row is in {count / of:.3g} of the samples, the ledger says {chance:.3g}"
         # Samples of two releases are compared replicate by replicate.
         if len({len(each) for each in drawn}) == 1 and len(drawn[0]) > 1:
@@ -158,7 +157,7 @@ def _depths(run: Recorder) -> Iterator[str]:
             # Randomised within the step of a discrete law: then the place is uniform exactly.
             places[one.label].append(upto - within * np.random.default_rng(0).random(len(at)))
     for label, parts in places.items():
-        if len(numbers := np.concatenate(parts)) >= LEAST and kstest(numbers, "uniform").pvalue < LEVEL:
+        if len(numbers := np.concatenate(parts)) >= LEAST and scipy.stats.kstest(numbers, "uniform").pvalue < LEVEL:
             yield f"{label}: the points drawn are deeper or less deep than their law has them"
 
 
@@ -168,6 +167,6 @@ def _off(events: Mapping[str, list[tuple[np.ndarray, np.ndarray]]]) -> Iterator[
         seen, chances = map(np.concatenate, zip(*parts, strict=True))
         # A martingale: each event is centred by its chance given those before, so their variances add up.
         spread = np.sqrt((chances * (1 - chances)).sum())
-        most = norm.isf(LEVEL / 2) * spread + SLACK * len(seen)
+        most = scipy.stats.norm.isf(LEVEL / 2) * spread + SLACK * len(seen)
         if len(seen) >= LEAST and abs(seen.sum() - chances.sum()) > most:
             yield label

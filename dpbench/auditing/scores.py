@@ -18,8 +18,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from scipy.integrate import trapezoid
-from scipy.special import log_softmax
+import scipy
 
 from dpbench.auditing.transcript import RecordedRelease, Recorder, rate
 from dpbench.privacy.ledger import Allocated, DrawAfterTest, Gaussian, Laplace, Poisson, Sampled
@@ -142,7 +141,8 @@ def _argmax(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
 def log_chance(one: RecordedRelease, scores: np.ndarray) -> np.ndarray:
     """ln of the probability that unit noise, Laplace's or Gumbel's, makes the index that was released the largest."""
     if one.kind.endswith("Gumbel noise"):
-        return np.take_along_axis(log_softmax(scores, axis=1), one.output[:, None].astype(int), axis=1)[:, 0]
+        chances = scipy.special.log_softmax(scores, axis=1)
+        return np.take_along_axis(chances, one.output[:, None].astype(int), axis=1)[:, 0]
     cases, place = np.unique(np.column_stack([scores, one.output]), axis=0, return_inverse=True)
     scores, chosen = cases[:, :-1], cases[:, -1].astype(int)
     low, high = scores.min() - 15, scores.max() + 15
@@ -155,7 +155,7 @@ def log_chance(one: RecordedRelease, scores: np.ndarray) -> np.ndarray:
     mine = density[:, at[0], at[1]]
     others = below.copy()
     others[:, at[0], at[1]] = 1
-    return np.log(trapezoid(mine * others.prod(axis=2), x[:, 0, 0], axis=0))[place.ravel()]
+    return np.log(scipy.integrate.trapezoid(mine * others.prod(axis=2), x[:, 0, 0], axis=0))[place.ravel()]
 
 
 def depth_loss(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
@@ -200,7 +200,7 @@ def log_answers(queries: np.ndarray, fired: np.ndarray) -> np.ndarray:
     above = _laplace_cdf((queries - r) / 4)
     chances = np.where(fired > 0, above, 1 - above).prod(axis=2)
     with np.errstate(divide="ignore"):  # answers that hardly ever happen
-        return np.log(trapezoid(chances * np.exp(-np.abs(r[:, :, 0]) / 2), r[:, 0, 0], axis=0))
+        return np.log(scipy.integrate.trapezoid(chances * np.exp(-np.abs(r[:, :, 0]) / 2), r[:, 0, 0], axis=0))
 
 
 BITS = 8  # of the last of a number, of which each is looked at

@@ -12,7 +12,9 @@ import pytest
 from dpbench import algorithms
 from dpbench.archive.content import read_submission
 from dpbench.errors import UserError
+from dpbench.run.row import Row
 from dpbench.serving import method, wire
+from dpbench.serving.process import ServedRun
 from dpbench.submitting import checking, making
 from tests.serving.sessions import problem, requests, session
 from tests.serving.test_attacks import AT, GAUSSIAN, asked, planned, release
@@ -103,9 +105,16 @@ def test_a_manifest_that_names_a_library_is_wrong(made, check, tmp_path):
     assert "its manifest otherwise" in line
 
 
-def test_transcripts_have_a_size_together(made, check, monkeypatch):
+@pytest.mark.parametrize(("size", "told"), [(51, "more than 100 bytes"), (49, "")])
+def test_transcripts_have_a_size_together(made, check, monkeypatch, size, told):
+    """Of two cells together."""
     monkeypatch.setattr(checking, "KEPT", 100)
-    assert "more than 100 bytes" in check(made).problems[0]
+    ran = ServedRun(None, None, [(b"asked", b"r" * (size - 5))])
+    cells = [checking.CellRuns("gen-tiny", epsilon, [Row(key="k", excess=0.1)], 1.0, ran) for epsilon in (1.0, 2.0)]
+    monkeypatch.setattr(checking, "_run_problem", lambda *_: cells)
+    monkeypatch.setattr(checking, "_copied", lambda *_: "")
+    assert told in "".join(problems := check(made).problems)
+    assert bool(problems) == bool(told)
 
 
 @pytest.mark.parametrize("how", [os.mkfifo, lambda path: path.symlink_to("/etc/hostname"), os.mkdir])

@@ -50,6 +50,7 @@ def test_an_honest_method_has_a_place_by_runs_that_nobody_could_foresee(made, sm
     assert (name, given["d"], len(frames)) == (f"{PROBLEM}/1", build(PROBLEM).d, 6)
     with pytest.raises(UserError, match="is there already; --replace"):
         dpbench.merge(made, profile="quick", results=tmp_path, jobs=1)
+    monkeypatch.setattr(checking, "_run_problem", lambda name, *_: [checking.CellRuns(name, 1.0, [ROW], 1.0)])
     again = checking.check_submission(folder, profile="quick", results=tmp_path, jobs=1)  # by what was kept
     assert (again.problems, len(again.cells)) == ([], 1)
     (folder / "method.py").write_text("")
@@ -76,7 +77,15 @@ def test_without_a_sandbox_it_has_no_place():
     assert not checking.Report(None, SERVED, ["wrong"]).placed
 
 
-@pytest.mark.thorough_but("OwnRandomness*")
+def test_a_run_is_repeated_and_what_differs_is_wrong(made, check, monkeypatch):
+    """What differs in two processes: tests.serving.test_process, and the thorough test below."""
+    ran = ServedRun(None, None, ())
+    monkeypatch.setattr(checking, "_run", lambda *_: (ROW, ran))
+    monkeypatch.setattr(checking, "repeat", lambda _, run: "returns something else" if run is ran else "")
+    assert check(made).problems == [f"{PROBLEM} at ε = 1: it returns something else"]
+
+
+@pytest.mark.thorough
 @pytest.mark.parametrize(("name", "told"), [
     ("Optimum", "problem.optimum works on the rows themselves"), ("TooMuch", "ended the run|beyond"),
     ("OwnRandomness", "it returns something else when it is run again"), ("Breaking", "ValueError: on purpose"),
@@ -102,11 +111,12 @@ def evidence(reference):
     return checking._run(runs[0], copies.draw(PROBLEM, SECRET))[1]
 
 
-def test_a_renamed_copy_of_a_built_in_method_is_found_by_its_transcript(tmp_path):
+def test_a_renamed_copy_of_a_built_in_method_is_found_by_its_transcript(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(COPY.format(base="DPGradientDescent"))
     found = evidence(f"{tmp_path / 'mine.py'}:Mine")
     assert checking._copied(found, SimpleNamespace(method="my-own"), tmp_path) == "dp-gd"
     # Settings of the method's own choice do not keep the receiver at work: dp-hb would calibrate for hours.
+    monkeypatch.setattr(checking.algorithms, "names", lambda **_: ["dp-gd", "dp-hb"])
     large = found._replace(given=msgspec.structs.replace(found.given, settings={"T": 10**9}))
     assert not checking._copied(large, SimpleNamespace(method="my-own"), tmp_path)
 
