@@ -105,13 +105,17 @@ def _artefact(artefact: dict[str, Any], one: dict[str, Any], folder: Path, rows:
     if artefact["kind"] == "table":
         lines = any("\n" in cell for row in artefact["rows"] for cell in row)
         content = table(artefact["columns"], artefact["rows"], whole=lines)
+    elif not (folder / f"{name}.png").is_file():  # another experiment's report makes this page, too
+        gap = f"Its files are gone; run: dpbench report --experiment {one['experiment']} --profile {one['profile']}"
+        content = tag("p", breakable(gap), cls="gap")
     else:
         alt = f"{artefact['title']}. {artefact['caption'].split('. ')[0].rstrip('.')}."
         content = figure(folder, name, alt)
     gaps = tag("ul", join(tag("li", breakable(f"Gap: {line}")) for line in artefact["gaps"]), cls="gap")
     if len(artefact["gaps"]) > LINES:
         gaps = tag("details", tag("summary", counted(len(artefact["gaps"]), "gap")) + gaps)
-    sources = [*(_file(file) for file in artefact["files"]), link(f"{rows}/runs", "rows (parquet)")]
+    sources = [_file(file) for file in artefact["files"] if (folder / file).is_file()]
+    sources.append(link(f"{rows}/runs", "rows (parquet)"))
     if f"[{name}" in one["published"]:
         sources.append(link("#published", "published values"))
     rebuild = (

@@ -194,6 +194,15 @@ def test_what_was_never_built_is_a_visible_gap(small, tmp_path):
     assert problems(folder) == []
 
 
+def test_a_figure_that_is_gone_is_a_line_and_stops_no_report_of_another_experiment(site, small, tmp_path):
+    for suffix in ("pdf", "png", "svg"):
+        (site / "small" / f"drawn.{suffix}").unlink()
+    pages.write(site, tmp_path / "results" / "quick")
+    page = text(site / "small" / "index.html")
+    assert "Its files are gone; run: <code>dpbench report --experiment small --profile quick</code>" in page
+    assert problems(site) == []
+
+
 def test_check_names_what_is_missing_and_exits_2(small, tmp_path, capsys):
     with pytest.raises(SystemExit) as exit_:
         main(["report", "--check", "--results", str(tmp_path / "results")])
