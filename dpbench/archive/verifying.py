@@ -23,7 +23,7 @@ from dpbench.archive.compared import ACCEPTABLE, as_far, row_differences, same, 
 from dpbench.datasets.cache import pinned
 from dpbench.errors import UserError, at_least, counted
 from dpbench.problems import catalogue
-from dpbench.run.execute import execute
+from dpbench.run.execute import describe, execute
 from dpbench.run.job import JSON, Job, Keys, job_of, seconds, work
 from dpbench.run.outcomes import RESULTS
 from dpbench.run.row import Row
@@ -90,7 +90,7 @@ def verify(
 
     Args:
         archive: the file.
-        sample: how many runs, at random among those that can be made here.
+        sample: how many runs, at random among those that can be made here; one more where only others have a trace.
         seed: of the choice; None draws one, which the result has.
         accept: columns that are taken on trust, as no second run can confirm them: "seconds".
 
@@ -214,26 +214,36 @@ def _compare_grid(archive: content.PaperArchive, rows: list[Stated], result: Ver
 
 
 def _sampled(rows: list[Stated], sample: int, result: Verified) -> None:
-    """Make a sample of the runs again, by what is installed here, and compare.
+    """Compare all rows with what is known before their runs; make a sample of these again and compare it whole.
 
     What cannot be made again here is counted over all rows, not over those that the sample happens to draw.
     """
     reasons: Counter[str] = Counter()
-    known: dict[str, str] = {}  # of an identity, but for its seed
+    known: dict[str, Row | str] = {}  # of an identity, but for its seed
     able: list[Stated] = []
     for one in rows:
         like = JSON.encode([one.identity, one.row.timed, one.row.status in RESULTS]).decode()
         if like not in known:
-            known[like] = _not_here(one) or _not_so(one)
-        why = known[like]
+            known[like] = _not_here(one) or _before(one)
+        before = known[like]
         if one.row.status == "died":  # a process may live here
-            why = "its process died, which another machine need not do"
-        if why:
-            reasons[why] += 1
-        else:
-            able.append(one)
+            before = "its process died, which another machine need not do"
+        if isinstance(before, str):
+            reasons[before] += 1
+            continue
+        able.append(one)
+        unlike = [f"{one}: it says another {name} than its key stands for" for name in _unlike(one.row, before)]
+        result.problems += unlike[:1]
+    if result.problems:
+        del result.problems[SHOWN:]
+        return
     lacking = Counter[str]()
-    for one in random.Random(result.seed).sample(able, min(sample, len(able))):
+    rng, traced = random.Random(result.seed), [one for one in able if one.trace is not None]
+    chosen = rng.sample(able, min(sample, len(able)))
+    drawn = len(chosen)
+    if chosen and traced and all(one.trace is None for one in chosen):
+        chosen.append(rng.choice(traced))  # traces may be few, and figures are drawn from them alone
+    for one in chosen:
         ((again,), points) = execute([one.job])
         result.again += 1
         differences = [*row_differences(one.row, again)]
@@ -261,8 +271,22 @@ def _sampled(rows: list[Stated], sample: int, result: Verified) -> None:
         return
     result.checked.append(
         f"{counted(result.again, 'run')} of {len(able):,} made again, chosen by the seed {result.seed}; if a tenth of "
-        f"the rows were made up, such a sample would miss them with a probability of {0.9**result.again:.2g}"
+        f"the rows were made up, such a sample would miss them with a probability of {0.9**drawn:.2g}"
     )
+
+
+def _unlike(row: Row, before: Row) -> Iterator[str]:
+    """The columns in which a row says another thing than is known before its run, by `before`: seen without a run."""
+    for name in ("algorithm", "sweep", "planted", "accounting", "relation"):
+        if not same(getattr(row, name), getattr(before, name)):
+            yield name
+    kept = row.settings or {}
+    # A setting that is None here gets its value from the problem.
+    for name, value in (before.settings or {}).items():
+        if value is not None and name in kept and not same(kept[name], value):
+            yield name
+    if row.private and not before.private:
+        yield "private"
 
 
 def _as_pinned(stated: Row, again: Row) -> bool:
@@ -288,17 +312,19 @@ def _not_here(one: Stated) -> str:
     return _no_problem(one)
 
 
-def _not_so(one: Stated) -> str:
-    """Why this run of a method that is installed is not made again; "" where it is."""
+def _before(one: Stated) -> Row | str:
+    """What is known of a run of an installed method before it is made; in words, why it is not made again."""
     try:
         job = one.job
         if job.key != one.row.key:
             return "another version of its method, data or problem is installed here"
         if seconds(work(job), getattr(job.parsed(), "T", 0) or 0, 1) > LONGEST:
             return f"it would take more than {LONGEST / 60:.0f} minutes"
+        row = describe(job, job.parsed())
+        row.private = job.private
     except Exception as error:  # a stranger's JSON
         return f"it is no run that can be made here ({type(error).__name__})"
-    return ""
+    return row
 
 
 def _no_problem(one: Stated) -> str:

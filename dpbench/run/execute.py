@@ -208,6 +208,7 @@ def describe(job: Job, settings: BaseSettings) -> Row:
     """What is known before a job has run."""
     values = msgspec.to_builtins(settings)
     full = {name: getattr(settings, name) for name in settings.__struct_fields__} | values
+    algorithm = algorithms.get(job.algorithm)
     return Row(
         key=job.key,
         problem=job.problem,
@@ -221,7 +222,9 @@ def describe(job: Job, settings: BaseSettings) -> Row:
         planted=None if job.planted == 1 else job.planted,
         code_version=code_version(),
         environment=environment(),
-        counts_public=algorithms.get(job.algorithm).public(settings),
+        relation=job.neighbours.value,
+        accounting=algorithm.accounting(job.accounting),
+        counts_public=algorithm.public(settings),
         code=code_of(job, settings),
     )
 
@@ -244,7 +247,6 @@ def failed_row(job: Job, error: BaseException) -> Row:
     row = describe(job, job.parsed())
     row.delta = None if isinstance(job.delta, str) else job.delta
     row.status, row.error, row.traceback = outcomes.status_of(error), line[:500], traceback
-    row.relation, row.accounting = job.neighbours.value, algorithm.accounting(job.accounting)
     row.private = algorithm.private and job.planted == 1
     return row
 

@@ -204,7 +204,6 @@ FORGED = {
     "epsilon_planned": lambda row: {**row, "epsilon_planned": 0.5},
     "delta": lambda row: {**row, "delta": 1e-12},
     "counts_public": lambda row: {**row, "counts_public": "nothing"},
-    "relation": lambda row: {**row, "relation": "replace-one"},
     "private": lambda row: {**row, "private": False},
     "ending": lambda row: {**row, "ending": "met its tolerance"},
     "iterations": lambda row: {**row, "iterations": 1},
@@ -216,7 +215,6 @@ FORGED = {
     "values": lambda row: {**row, "values": [0.0]},
     "status = 'diverged'": lambda row: {**row, "status": "diverged"},
     "status = 'refused'": lambda row: {**row, "status": "refused", "error": "no"},
-    "algorithm = 'dp-sgd'": lambda row: {**row, "algorithm": "dp-sgd"},
 }
 
 
@@ -230,6 +228,57 @@ def test_a_forged_column_is_found_by_running_its_run_again(site, archived, tmp_p
     assert found.outcome == "wrong"
     assert len(found.problems) == 8
     assert all(told in line for line in found.problems)
+
+
+def one_row(change):
+    """A function of rows.jsonl that puts one row of dp-gd through `change`: a sample would miss it."""
+    done = []
+
+    def changed(row):
+        if done or row["identity"]["algorithm"] != "dp-gd" or row.get("timed"):
+            return row
+        done.append(row)
+        return change(row)
+
+    return each_row(changed)
+
+
+MISSTATED = {  # of a row that no sample holds
+    "algorithm": lambda row: {**row, "algorithm": "dp-sgd"},
+    "relation": lambda row: {**row, "relation": "replace-one"},
+    "accounting": lambda row: {**row, "accounting": "tight"},
+    "planted": lambda row: {**row, "planted": 0.5},
+    "sweep": lambda row: {**row, "sweep": '{"T":[1,2]}'},
+}
+
+
+@pytest.mark.parametrize(("told", "change"), MISSTATED.items())
+def test_what_one_row_says_of_its_run_is_compared_in_all_rows_without_a_run(site, archived, tmp_path, told, change):
+    forged = altered(archived.path, tmp_path / "f.zip", rows__jsonl=one_row(change), traces__jsonl=lambda text: b"")
+    with installed(site, NAME):
+        found = dpbench.verify(forged, sample=0)
+    assert (found.outcome, len(found.problems)) == ("wrong", 1)
+    assert f"it says another {told} than its key stands for" in found.problems[0]
+
+
+def test_a_default_setting_and_the_claim_of_privacy_are_those_of_the_key():
+    before = Row(key="k", private=False, settings={"clip": 1.0, "step": None})
+    same = {"key": "k", "private": False, "settings": {"clip": 1.0, "step": 0.3}}  # the problem gave the step
+    assert not [*verifying._unlike(Row(**same), before)]
+    assert [*verifying._unlike(Row(**same | {"private": True}), before)] == ["private"]
+    assert [*verifying._unlike(Row(**same | {"settings": {"clip": 7.0, "step": 0.3}}), before)] == ["clip"]
+    assert not [*verifying._unlike(Row(key="k", private=False), Row(key="k", private=True))]  # a failed check
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_of_few_traces_one_is_made_again(site, archived, tmp_path, seed):
+    """The last of the traces is kept and made up: a sample of two would miss it in most draws."""
+    forged = altered(
+        archived.path, tmp_path / "f.zip", traces__jsonl=lambda text: scaled(text.splitlines(keepends=True)[-1])
+    )
+    with installed(site, NAME):
+        found = dpbench.verify(forged, sample=2, seed=seed, accept=["seconds"])
+    assert any("excess of its trace is not that of the run" in line for line in found.problems)
 
 
 def test_every_column_is_compared_but_a_closed_list():
