@@ -263,6 +263,30 @@ def test_either_sum_that_moved_is_refused(monkeypatch, tmp_path, moved):
         cache.check("moved-v1", tmp_path, "1" * 64, parts)
 
 
+def test_whose_the_rows_are_is_kept_counted_and_pinned(home, registered, monkeypatch):
+    X, y = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), np.array([1.0, -1.0, 1.0])
+
+    def spec(name, whose):
+        facts = {"files": (), "rows": 3, "persons": 2, "classes": None}
+        return registered(tiny_spec(tiny_file(), name=name, prepare=lambda raw: (X, y, np.array(whose)), **facts))
+
+    spec("two", [0, 1, 0])
+    np.testing.assert_array_equal(datasets.load("two").whose, [0, 1, 0])
+    assert (datasets.describe("two").rows, datasets.describe("two").count) == (3, 2)
+    spec("three", [0, 1, 2])
+    with pytest.raises(DataError, match="3 persons found, 2 expected"):
+        datasets.load("three")
+    parts = cache.map_parts(datasets.load("two").folder)
+    pin = cache.Pin(cache.digest(parts), cache.fingerprint(parts))
+    monkeypatch.setattr(cache, "pinned", lambda: {"same-v1": pin, "moved-v1": pin})
+    spec("same", [0, 1, 0])
+    assert datasets.load("same").sha256 == pin.sha256
+    spec("moved", [0, 1, 1])
+    with pytest.raises(DataError, match="not those of its recipe"):
+        datasets.load("moved")
+    assert not cache.prepared_folder(home, datasets.describe("moved")).exists()
+
+
 def test_every_data_set_of_the_benchmark_that_is_at_hand_is_pinned_as_it_is(real_data):
     for name in [one for one in datasets.names() if datasets.describe(one).synthetic]:
         data, spec = datasets.load(name), datasets.describe(name)  # which refuses what is not near its pin
