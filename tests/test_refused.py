@@ -18,6 +18,7 @@ from dpbench.problems.catalogue import declare
 from dpbench.run import executors
 from dpbench.schema import Column
 from dpbench.study.printed import Number
+from dpbench.submitting import checking
 
 X, Y = np.diag([0.5] * 4), np.array([1.0, -1.0, 1.0, -1.0])
 
@@ -58,6 +59,8 @@ def fit(X=X, **options):
     (lambda: Number("loss", "0.7x"), ValueError, "'0.7x' is no decimal number"),
     (lambda: Number("loss", "NaN"), ValueError, "is not finite"),
     (lambda: Number("ends", "no", law="ALL"), ValueError, "no law"),
+    # Under the argument's name, which the command line turns into --dataset.
+    (lambda: checking._tasks("dp-gd", "quick", ["nope"], {}), UserError, "^problems: there is no 'nope' on the quick"),
     (lambda: experiments.get("acelerated"), UserError, "unknown experiment 'acelerated'.*accelerated"),
     (lambda: experiments.get("accelerated").blocks("quick", "fig9"), UserError, "has no artefact 'fig9'"),
     (lambda: experiments.get("accelerated").blocks("quik"), UserError, "unknown profile 'quik'.*quick"),

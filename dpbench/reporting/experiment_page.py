@@ -118,9 +118,9 @@ def _artefact(artefact: dict[str, Any], one: dict[str, Any], folder: Path, rows:
     sources.append(link(f"{rows}/runs", "rows (parquet)"))
     if f"[{name}" in one["published"]:
         sources.append(link("#published", "published values"))
-    rebuild = (
-        f"{artefact['command']}\ndpbench report --experiment {one['experiment']}/{name} --profile {one['profile']}"
-    )
+    # What sums up over the judged values is drawn with the whole experiment alone.
+    drawn = f"{one['experiment']}/{name}" if name in one["planned"] else one["experiment"]
+    rebuild = f"{artefact['command']}\ndpbench report --experiment {drawn} --profile {one['profile']}"
     return join(
         [
             content,

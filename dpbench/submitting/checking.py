@@ -190,7 +190,7 @@ def _tasks(reference: str, profile: str, wanted: Collection[str], left_out: dict
     known = sorted({cell.problems[0] for cell in cells})
     for problem in wanted:
         if problem not in known:
-            raise UserError(f"problem: there is no {problem!r} on the {profile} board; {nearest(problem, known)}")
+            raise UserError(f"problems: there is no {problem!r} on the {profile} board; {nearest(problem, known)}")
     tasks: dict[str, list[Job]] = {}
     for cell in cells:
         (problem,), data = cell.problems, catalogue.recipe_of(cell.problems[0]).dataset

@@ -36,6 +36,20 @@ def test_the_committed_captions_are_short():
     assert [one["name"] for one in found if "method" in one and len(one["caption"].split()) > WORDS] == []
 
 
+@pytest.mark.parametrize("name", [path.parent.name for path in sorted(COMMITTED.glob("*/artefacts.json"))])
+def test_every_command_on_a_committed_page_names_what_there_is(name):
+    one = json.loads(text(COMMITTED / name / "artefacts.json"))
+    page = experiment_page.body(one, COMMITTED / name, "rows")
+    reports = {*re.findall(r"dpbench report --experiment ([\w/]+)", page)}
+    runs = {*re.findall(r"dpbench run --experiment ([\w/]+)", page)}
+    assert reports and runs
+    for reference in reports:
+        report._selection(reference, "full")  # UserError for one that is not known
+    for reference in runs:
+        experiment, _, artefact = reference.partition("/")
+        experiments.get(experiment).blocks("full", artefact)
+
+
 def test_the_checker_sees_what_is_wrong(site):
     page = site / "small" / "index.html"
     whole = text(page)
