@@ -42,7 +42,8 @@ def test_every_command_on_a_committed_page_names_what_there_is(name):
     page = experiment_page.body(one, COMMITTED / name, "rows")
     reports = {*re.findall(r"dpbench report --experiment ([\w/]+)", page)}
     runs = {*re.findall(r"dpbench run --experiment ([\w/]+)", page)}
-    assert reports and runs
+    assert reports
+    assert runs
     for reference in reports:
         report._selection(reference, "full")  # UserError for one that is not known
     for reference in runs:
