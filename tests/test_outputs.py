@@ -13,6 +13,11 @@ def test_a_paper_says_what_it_said(name):
     assert outputs.differences(name, ["all", "half of the settings"]) == []  # the others take as long again, by hand
 
 
+def test_every_paper_has_its_digests():
+    assert sorted(path.stem for path in outputs.KEPT.glob("*.json")) == sorted(outputs.PAPERS)
+    assert all(json.loads(path.read_text(encoding="utf-8"))["digests"] for path in outputs.KEPT.glob("*.json"))
+
+
 def test_what_differs_is_named(tmp_path, monkeypatch):
     kept = {"all/a.md": "1", "all/a.svg": "2", "erratum x": "3", "all/b.csv": "4", "none/a.md": "6"}
     monkeypatch.setattr(outputs, "KEPT", tmp_path)
