@@ -116,6 +116,7 @@ def not_at_hand(text):
 
 @pytest.mark.thorough_for(
     "README.md",
+    "docs/guides/algorithm.md",
     "docs/guides/audit.md",
     "docs/guides/joining.md",
     "docs/guides/own_data.md",
@@ -125,6 +126,16 @@ def not_at_hand(text):
 )
 @pytest.mark.parametrize("page", [page for page in PAGES if BLOCK.search(page.read_text(encoding="utf-8"))], ids=_name)
 def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, one_process, capsys, monkeypatch):
+    run_blocks(page, elsewhere, capsys, monkeypatch)
+
+
+def test_the_method_of_a_page_runs_as_it_says(elsewhere, capsys, monkeypatch):
+    """All of the page but its audit, which serves the method in ten processes."""
+    run_blocks(ROOT / "docs" / "guides" / "algorithm.md", elsewhere, capsys, monkeypatch, without="$ dpbench audit")
+
+
+def run_blocks(page, elsewhere, capsys, monkeypatch, without=None):
+    """Every block of a page in its order, apart from those with `without` in them."""
     known = dict(registry._known())  # a page that registers a data set does so for itself
     monkeypatch.setattr(registry, "_known", lambda: known)
     namespace, skipped = {"__name__": "__main__"}, []
@@ -133,6 +144,8 @@ def test_the_blocks_of_a_page_do_what_they_say(page, elsewhere, one_process, cap
         monkeypatch.setenv("DPBENCH_DATA", str(elsewhere / "data"))
     for found in BLOCK.finditer(whole):
         language, text = found.groups()
+        if without and without in text:
+            continue
         if language == "python":
             file = re.match(r"# (\w+\.py)\n", text)
             if file:

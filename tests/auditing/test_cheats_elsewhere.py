@@ -88,5 +88,5 @@ def test_what_differs_in_processes_of_their_own_is_a_defect_and_what_does_not_is
     monkeypatch.chdir(tmp_path)
     for words in ("two data sets differ in the files written", ""):
         monkeypatch.setattr(runs, "told_apart", lambda *given, words=words: words)
-        done = audited(cheats_elsewhere.TheFirstRowItSaw, tests=False, clean=True)
+        done = audited(cheats_elsewhere.TheFirstRowItSaw, tests=False, clean=True, inspect=not words)
         assert (done.defect, done.passed) == (words, not words)

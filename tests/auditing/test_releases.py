@@ -35,6 +35,7 @@ def near_the_claim(names):
     return [row.release for row in rows]
 
 
+@pytest.mark.thorough  # that half of its noise is noticed: tests.auditing.test_runs
 def test_a_gradient_is_told_apart_nearly_as_well_as_claimed():
     assert near_the_claim(["dp-gd"]) == ["gradient of dp-gd"]
 

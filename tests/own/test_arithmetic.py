@@ -135,7 +135,7 @@ def test_what_the_default_policy_takes_holds_for_the_bytes():
     )
 
 
-def test_a_quantile_is_released_in_bytes_and_lies_above_its_share_of_the_labels(one_process):
+def test_a_quantile_is_released_in_bytes_and_lies_above_its_share_of_the_labels():
     rng = np.random.default_rng(0)
     x = rng.uniform(-1, 1, 4000)
     X, y = np.column_stack([np.ones(4000), x]) / 2**0.5, 0.5 * x + 0.2 * rng.standard_normal(4000)
@@ -143,6 +143,10 @@ def test_a_quantile_is_released_in_bytes_and_lies_above_its_share_of_the_labels(
     assert (made.plan.name, made.released.arithmetic) == ("objpert", "bytes")
     assert made.released.epsilon_planned <= 2
     assert 0.85 < (y <= X @ made.w).mean() < 0.96
+
+
+@pytest.mark.thorough  # an audit of another loss than the case's own: tests.problems.test_found_losses
+def test_an_audit_of_a_quantile_passes(one_process):
     (audited,) = dpbench.audit("objpert", 1.0, runs=400, loss="quantile-0.9")
     assert audited.passed
 

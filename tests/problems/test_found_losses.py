@@ -125,7 +125,7 @@ def test_it_is_listed_run_and_refused_by_the_methods_whose_proof_does_not_cover_
 
 def test_it_is_audited_by_its_own_constants(installed):
     installed(log_cosh=LogCosh(), steep=type("Steep", (LogCosh,), {"name": "steep"}))
-    (found,) = dpbench.audit("dp-gd", 1.0, runs=2000, loss="log-cosh")
+    (found,) = dpbench.audit("dp-gd", 1.0, runs=400, loss="log-cosh")
     assert found.passed
     with pytest.raises(UserError, match="adassp: loss log-cosh is not covered"):
         dpbench.audit("adassp", loss="log-cosh")

@@ -20,8 +20,8 @@ JOB = {"problem": "log1", "algorithm": "dp-gcd", "epsilon": 1.0, "seed": 0, "set
 SHORT = {
     "second_order": ("synthetic", {"T": 2}),
     "accelerated": ("accelerated", {"T": 5}),
-    "greedy_coordinate": ("log1", {"passes": 1}),
-    "zeroth_order": ("phase-5", {}),
+    "greedy_coordinate": ("log1", {"passes": 0.1}),
+    "zeroth_order": ("phase-5", {"T": 64}),
     "nonconvex": ("synthetic", {"cap": 5, "alpha": 0.06}),
 }
 

@@ -71,6 +71,7 @@ def test_an_honest_method_is_served_and_repeats():
     assert len(found.transcript) == 6
 
 
+@pytest.mark.thorough_for("OwnRandomness")
 @pytest.mark.parametrize("name", ["Clock", "OwnRandomness"])
 def test_the_repeat_without_rows_finds_what_is_not_of_the_replies(name):
     assert "returns something else" in served(name)[1]
@@ -152,6 +153,7 @@ wire.DescribedMethod = lambda **told: truth(**told | {forged})
 TELLS = {"kind": "DescribedSetting", "name": "a", "number": False}
 
 
+@pytest.mark.thorough_for("forged[23589]-*", "forged13-*")  # each a process; others are malformed, or taken, as well
 @pytest.mark.parametrize(("forged", "told"), [
     ({"name": "dp-gd"}, "the name dp-gd is taken"), ({"name": "../evil"}, "malformed"),
     ({"title": "a\x1b[2J"}, "malformed"), ({"labels": ["a\u202eb"]}, "malformed"), ({"private": False}, "not private"),
