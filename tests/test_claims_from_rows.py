@@ -3,6 +3,8 @@
 No line of `study`, `reporting` or `experiments` is used. What a claim asks is what words.md of its paper says.
 """
 
+import itertools
+import json
 import math
 
 import numpy as np
@@ -10,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tests.test_values_from_rows import PLAIN, ROOT, rows_of, scripts
+from tests.test_values_from_rows import PLAIN, ROOT, printed_of, rows_of, scripts
 
 
 def ratio_interval(mine, other):
@@ -20,6 +22,7 @@ def ratio_interval(mine, other):
     return ratio * math.exp(-1.96 * errors), ratio * math.exp(1.96 * errors)
 
 
+Z = stats.norm.isf(0.025)
 TS, BATCHES, STEPS = (100, 200, 500, 1000), (100_000, 1_000), (0.1, 1.0)
 GD, HB, NAG, MASG, NAG_OPT, MASG_OPT = METHODS = (
     "dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt",
@@ -107,13 +110,96 @@ def claims_of_nonconvex():
         yield "two_phases", setting, bool(ended["2opt-ls"].all() and not ended["opt-ls"].any())
 
 
-def claims_of_greedy_coordinate():
+L1 = ("square", "california", "dorothea", "madelon-l1")
+
+
+def coordinate_runs():
+    """The runs at the chosen settings, which are those with wrong noise on purpose; and those of Table 4.
+
+    A method has its accounting in its name, as algorithm@accounting; the same seeds of Table 4 may be the chosen ones.
+    """
     rows = rows_of("greedy_coordinate")
-    of = ["problem", "algorithm", "epsilon", "settings"]
-    own = rows.merge(rows.loc[rows["planted"].ne(1), of].drop_duplicates())
-    own = own[own["planted"].eq(1) & own["problem"].eq("california") & own["excess"].notna()]
-    by = {name: part["excess"].to_numpy(float) for name, part in own.groupby("algorithm")}
-    yield "on_a_par", "as published", not ratio_interval(by["dp-sgd-1"], by["dp-gcd-published"])[0] > 2
+    rows = rows[rows["sweep"].isna()].assign(method=rows["algorithm"] + "@" + rows["accounting"])
+    of = ["problem", "method", "settings"]
+    wrong = rows[rows["planted"].eq(0.5)].groupby(of)["seed"].nunique().reset_index(name="n")
+    # Table 4 has 20 seeds of wrong noise; where it has the only ones, its settings are the chosen ones.
+    wrong = wrong[wrong["n"].ne(20) | wrong.groupby(of[:2])["n"].transform("size").eq(1)]
+    right = rows[rows["planted"].eq(1) & rows["epsilon"].eq(1)]
+    table4 = {
+        (problem, name, *(f"{number:.3g}" for number in numbers))
+        for problem, methods in printed_of("greedy_coordinate")["chosen"].items()
+        for name, numbers in methods.items()
+    }  # fmt: skip
+    numbers = (right[f"set.{name}"].map("{:.3g}".format) for name in ("passes", "clip", "step"))
+    at = zip(right["problem"], right["algorithm"].str.removesuffix("-published"), *numbers, strict=True)
+    return right.merge(wrong[of]), right[[one in table4 for one in at]], rows[rows["algorithm"].eq("probe-optimum")]
+
+
+def beyond(low, high, bar, below=False):
+    return None if low <= bar <= high else (high < bar if below else low > bar)
+
+
+def both(*parts):
+    return False if False in parts else None if None in parts else True
+
+
+def claims_of_greedy_coordinate():
+    """Two settings; open where the two readings of the paper's DP-SGD differ. f* cancels in all of them."""
+    tuned, table4, probes = coordinate_runs()
+    first = tuned[tuned["seed"].lt(5)].groupby(["problem", "method"])
+    many = tuned[tuned["seed"].lt(25)].groupby(["problem", "method"])
+    assert first.size().eq(5).all()
+    start = {problem: json.loads(notes)["start"] - f for problem, notes, f in
+             zip(probes["problem"], probes["notes"], probes["objective"], strict=True)}  # fmt: skip
+    ends, ends25 = (
+        {at: (x.mean(), x.std(ddof=1) / math.sqrt(len(x))) for at, x in of["excess"]} for of in (first, many)
+    )
+    false = first["support_wrong"].mean()
+
+    def lead(one, other):
+        return (other[0] - one[0]) / (math.hypot(one[1], other[1]) or math.inf)
+
+    def best(problem, names):
+        return min(ends[problem, name] for name in names)
+
+    def off(problem, names, below):
+        mean, error = (one / start[problem] for one in best(problem, names))
+        return beyond(1 - mean - Z * error, 1 - mean + Z * error, 0.05, below)
+
+    def ahead(greedy, rivals, *problems):
+        return min(lead(best(p, greedy), best(p, [one])) for p in problems for one in rivals)
+
+    for setting, greedy, sgds, mode in (
+        ("as published", ["dp-gcd-published@advanced"], ["dp-sgd-1@poisson", "dp-sgd-1-2zc@poisson"], "advanced"),
+        ("at a proven ε", ["dp-gcd@advanced", "dp-gcd@tight"], ["dp-sgd-1@rdp"], "tight"),
+    ):
+        verdicts = {}
+        for sgd in sgds:
+            rivals = ["dp-cd@rdp", sgd]
+
+            moved = [off(p, greedy, False) for p in ("square", "dorothea")]
+            still = [off(p, [one], True) for p in ("square", "dorothea") for one in rivals]
+            lowest = ahead(greedy, rivals, "log1", "log2", "madelon")
+            par = sorted([best("california", greedy), *(best("california", [one]) for one in rivals)])
+            spread = math.exp(Z * math.hypot(par[-1][1] / par[-1][0], par[0][1] / par[0][0]))
+            ratio = par[-1][0] / par[0][0]
+            own = pd.concat([tuned[tuned["seed"].lt(5)], table4])
+            own = own[own["problem"].isin(L1) & own["method"].isin(greedy)]
+            never = not own["support_wrong"].gt(0).any()
+            some = all(round(max(false[p, one] for p in L1)) for one in rivals)
+            for claim, verdict in {
+                "only_progress": both(*moved, *still),
+                "lowest": beyond(lowest - Z, lowest + Z, 0),
+                "on_a_par": ahead(greedy, rivals, "mtp-qsar") <= Z and beyond(ratio / spread, ratio * spread, 2, True),
+                "no_wrong_coordinate": never and some,
+            }.items():
+                verdicts.setdefault(claim, set()).add(verdict)
+        rules = [greedy[-1], f"dp-gcd-gs-s@{mode}", f"dp-gcd-gs-q@{mode}"]
+        apart = {p: max(abs(lead(ends25[p, a], ends25[p, b])) for a, b in itertools.combinations(rules, 2)) for p in L1}
+        alike = max(apart[p] for p in L1 if p != "california") <= stats.norm.isf(0.05 / 18)
+        verdicts["rules_coincide"] = {(apart["california"] > stats.norm.isf(0.05 / 6) or None) if alike else False}
+        for claim, readings in verdicts.items():
+            yield claim, setting, readings.pop() if len(readings) == 1 else None
 
 
 def claims_of_second_order():
@@ -135,9 +221,12 @@ CLAIMS = {one.__name__.removeprefix("claims_of_"): one for one in (
 )}  # fmt: skip
 
 
+WHOLE = {"accelerated", "greedy_coordinate"}  # every verdict of these
+
+
 @pytest.mark.parametrize("paper", CLAIMS)
 def test_claims_come_out_alike_by_a_second_rule(paper):
     card = pd.read_csv(ROOT / "figures" / "full" / paper / "scorecard.csv").set_index(["claim", "setting"])["verdict"]
     words = {True: "held", False: "not held", None: "open"}
     again = {(claim, setting): words.get(held, held) for claim, setting, held in CLAIMS[paper]()}
-    assert again == {at: card[at] for at in again}
+    assert again == {at: card[at] for at in (card.index if paper in WHOLE else again)}

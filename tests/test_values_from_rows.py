@@ -23,9 +23,8 @@ LEVEL, ENOUGH, WRONG = 0.05, 20, (0.5, 2.0)
 def rows_of(paper):
     """The untimed rows, their settings as columns `set.NAME`; planted: the factor on the noise, 1 where it is right."""
     columns = ["key", "problem", "algorithm", "epsilon", "seed", "settings", "planted", "timed", "T", "objective"]
-    rows = pd.read_parquet(
-        ROOT / "results" / "full" / paper / "runs", columns=[*columns, "excess", "ending", "hessian_evaluations"]
-    )
+    columns += ["excess", "ending", "hessian_evaluations", "accounting", "sweep", "support_correct", "support_wrong"]
+    rows = pd.read_parquet(ROOT / "results" / "full" / paper / "runs", columns=[*columns, "notes"])
     rows = rows[rows["timed"].eq(0)].drop_duplicates("key")
     texts = rows["settings"].drop_duplicates()
     settings = pd.DataFrame([json.loads(text) for text in texts], index=texts).add_prefix("set.")
