@@ -39,7 +39,6 @@ TEXT = Annotated[str, msgspec.Meta(pattern=WORDS, max_length=400)]
 IDENTIFIER = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*\Z", max_length=80)]
 HEX = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]+\Z", max_length=64)]
 KEY = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
-PROBLEM = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9-]+\Z", max_length=80)]
 NUMBER = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 WHOLE = Annotated[int, msgspec.Meta(ge=-1, le=10**12)]
 

@@ -24,7 +24,6 @@ WRITTEN, FILES = 16 << 20, 256  # bytes of a file, open files
 SYSTEM = ("/usr", "/lib", "/lib32", "/lib64", "/bin")  # read only; no /etc, no home
 LAST_BITS = ("OPENBLAS_CORETYPE", "MKL_CBWR")  # which kernels linear algebra takes, and so how it rounds
 SHOWN_FOLDER = "/tmp/given"  # where the sandbox shows the folder that it is given
-NONE = "no sandbox (bubblewrap) works here"
 
 
 class Limits(NamedTuple):
