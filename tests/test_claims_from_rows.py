@@ -257,6 +257,45 @@ def best_of_cells(rows, rng):
     return cells
 
 
+def curves_of_panels(rows):
+    """(problem, ε) → method → its mean excess by iteration, each at its best T."""
+    traces = pd.read_parquet(ROOT / "results" / "full" / "second_order" / "traces")
+    traces, panels = traces[traces["iteration"].gt(0)], {}
+    own = rows[rows["algorithm"].isin(["dp-gd-oracle", *VARIANTS]) & rows["set.lambda0"].isna()]
+    own = own[own["set.reset"].isna()]
+    for (problem, epsilon, name), part in own.groupby(["problem", "epsilon", "algorithm"]):
+        keys = part.loc[part["set.T"].eq(held_out(part)[0]), "key"]
+        curve = traces[traces["key"].isin(keys)].groupby("iteration")["excess"].mean()
+        if len(curve):
+            panels.setdefault((problem, epsilon), {})[name] = curve
+    return {at: of for at, of in panels.items() if "dp-gd-oracle" in of}
+
+
+def reached(curve, target):
+    below = curve.index[curve <= target * (1 + 1e-12)]
+    return below[0] if len(below) else math.inf
+
+
+def claims_of_panels(rows):
+    panels, slower, any_T, gaps, ratios = curves_of_panels(rows), [], [], {}, []
+    for (problem, epsilon), of in panels.items():
+        newton, oracle = of[HESS], of["dp-gd-oracle"]
+        target, end = max(newton.iloc[-1], oracle.iloc[-1]), min(newton.index[-1], oracle.index[-1])
+        runs = rows[rows["problem"].eq(problem) & rows["epsilon"].eq(epsilon) & rows["algorithm"].eq("dp-gd-oracle")]
+        ends = runs.groupby("set.T")["excess"].mean()
+        short = np.fmin(ends.index[ends <= target].min(), reached(oracle, target))
+        slower.append(bool(reached(oracle, target) > reached(newton, target)))
+        any_T.append(bool(short > reached(newton, target)))
+        gaps.setdefault(problem, []).append(oracle.loc[:end].iloc[-1] / newton.loc[:end].iloc[-1])
+        for kind in ("clip", "add"):
+            pair = [of[f"dp-newton-{curvature}-{kind}"] for curvature in ("qu", "hess")]
+            near = 1.1 * max(one.iloc[-1] for one in pair)
+            ratios.append(reached(pair[0], near) / reached(pair[1], near))
+    grow = reaches([of[-1] > of[0] for of in gaps.values()])
+    yield "oracle", "both", agreed([both(reaches(one), grow) for one in (slower, any_T)])
+    yield "qu", "both", reaches([one <= 1.5 for one in ratios])
+
+
 def iterations(rows, rng, cap, newton_T=None):
     """T of DP-GD over that of DP-Newton, and the same with each T chosen on half of the seeds, drawn anew."""
     sides = []
@@ -270,6 +309,7 @@ def iterations(rows, rng, cap, newton_T=None):
 
 def claims_of_second_order():
     rows, rng = newton_rows(), np.random.default_rng(5)
+    yield from claims_of_panels(rows)
     cells, others = best_of_cells(rows, rng), ["dp-gd", "dp-sgd", "aop"]
     won = [
         False if HESS in of and min(of[one][0] for one in others if one in of) <= of[HESS][0]
@@ -354,7 +394,7 @@ CLAIMS = {one.__name__.removeprefix("claims_of_"): one for one in (
 )}  # fmt: skip
 
 
-WHOLE = {"accelerated", "greedy_coordinate"}  # every verdict of these
+WHOLE = {"accelerated", "greedy_coordinate", "second_order"}  # every verdict of these
 
 
 @pytest.mark.parametrize("paper", CLAIMS)
