@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tests.test_values_from_rows import PLAIN, ROOT, printed_of, rows_of, scripts
+from tests.test_values_from_rows import PLAIN, ROOT, of_table4, rows_of, scripts
 
 
 def ratio_interval(mine, other):
@@ -125,14 +125,7 @@ def coordinate_runs():
     # Table 4 has 20 seeds of wrong noise; where it has the only ones, its settings are the chosen ones.
     wrong = wrong[wrong["n"].ne(20) | wrong.groupby(of[:2])["n"].transform("size").eq(1)]
     right = rows[rows["planted"].eq(1) & rows["epsilon"].eq(1)]
-    table4 = {
-        (problem, name, *(f"{number:.3g}" for number in numbers))
-        for problem, methods in printed_of("greedy_coordinate")["chosen"].items()
-        for name, numbers in methods.items()
-    }  # fmt: skip
-    numbers = (right[f"set.{name}"].map("{:.3g}".format) for name in ("passes", "clip", "step"))
-    at = zip(right["problem"], right["algorithm"].str.removesuffix("-published"), *numbers, strict=True)
-    return right.merge(wrong[of]), right[[one in table4 for one in at]], rows[rows["algorithm"].eq("probe-optimum")]
+    return right.merge(wrong[of]), of_table4(right), rows[rows["algorithm"].eq("probe-optimum")]
 
 
 def beyond(low, high, bar, below=False):
