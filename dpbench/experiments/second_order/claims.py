@@ -154,7 +154,8 @@ def faster_than_the_oracle(context: Context) -> WithWords:
 
     The oracle's run at its own best T, and the shortest of its runs at any T tried that gets there.
     """
-    ends = means(context.rows("fig3", timed=0, algorithm="dp-gd-oracle"), ["problem", "epsilon", "T"])
+    rows = pd.concat([context.rows(name, timed=0, algorithm="dp-gd-oracle") for name in ("fig3", "fig7")])
+    ends = means(rows, ["problem", "epsilon", "T"])
     tried = {panel: [*zip(rows["T"], rows["mean"], strict=True)] for panel, rows in frames.groups(ends, ProblemEpsilon)}
     speed, shortest, gaps = _against_the_oracle(_panels(context), tried)
     if not speed or not _growing(gaps):
