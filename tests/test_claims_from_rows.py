@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tests.test_values_from_rows import PLAIN, ROOT, of_table4, rows_of, scripts
+from tests.test_values_from_rows import ROOT, of_table4, rows_of
 
 
 def ratio_interval(mine, other):
@@ -82,32 +82,6 @@ def claims_of_accelerated():
             "at a proven ε",
             "not testable" if sure and turned["batch" if claim == "5" else "step"][claim][0] else sure,
         )
-
-
-def claims_of_nonconvex():
-    rows = rows_of("nonconvex")
-    rows = rows[rows["planted"].eq(1) & rows["set.noise"].eq(1)]
-    for setting, published in (("at a proven ε", False), ("as published", True)):
-        here = rows[rows["problem"].eq("covertype12-logistic" + "-unclipped" * published)]
-        of = {}
-        for method in ("opt", "dp-tr", "opt-ls", "2opt-ls"):
-            own = here[here["algorithm"].eq(method)]
-            for name, value in (PLAIN | (scripts(True, method) if published else {})).items():
-                own = own[own[f"set.{name}"].eq(value) | (own[f"set.{name}"].isna() & (value == PLAIN[name]))]
-            of[method] = own
-        highs = []
-        for epsilon in (0.6, 1.0):
-            opt, tr = (
-                one[one["set.alpha"].eq(0.06) & one["epsilon"].eq(epsilon)].set_index("seed")["objective"]
-                for one in (of["opt"], of["dp-tr"])
-            )
-            gaps = (opt - tr).dropna()
-            highs.append(gaps.mean() + stats.t.isf(0.025, len(gaps) - 1) * gaps.std(ddof=1) / math.sqrt(len(gaps)))
-        yield "opt_lower_than_tr", setting, True if max(highs) < 0 else None
-        ended = {
-            name: of[name].loc[of[name]["epsilon"].eq(0.2), "ending"].eq("terminated") for name in ("opt-ls", "2opt-ls")
-        }
-        yield "two_phases", setting, bool(ended["2opt-ls"].all() and not ended["opt-ls"].any())
 
 
 L1 = ("square", "california", "dorothea", "madelon-l1")
@@ -383,11 +357,8 @@ def claims_of_second_order():
 
 
 CLAIMS = {one.__name__.removeprefix("claims_of_"): one for one in (
-    claims_of_accelerated, claims_of_nonconvex, claims_of_greedy_coordinate, claims_of_second_order
+    claims_of_accelerated, claims_of_greedy_coordinate, claims_of_second_order
 )}  # fmt: skip
-
-
-WHOLE = {"accelerated", "greedy_coordinate", "second_order"}  # every verdict of these
 
 
 @pytest.mark.parametrize("paper", CLAIMS)
@@ -395,4 +366,4 @@ def test_claims_come_out_alike_by_a_second_rule(paper):
     card = pd.read_csv(ROOT / "figures" / "full" / paper / "scorecard.csv").set_index(["claim", "setting"])["verdict"]
     words = {True: "held", False: "not held", None: "open"}
     again = {(claim, setting): words.get(held, held) for claim, setting, held in CLAIMS[paper]()}
-    assert again == {at: card[at] for at in (card.index if paper in WHOLE else again)}
+    assert again == {at: card[at] for at in card.index}

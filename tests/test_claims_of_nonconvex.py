@@ -12,7 +12,8 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from tests.test_values_from_rows import PLAIN, ROOT, ratio_interval, rows_of, scripts
+from tests.test_claims_from_rows import ratio_interval
+from tests.test_values_from_rows import PLAIN, ROOT, rows_of, scripts
 
 WORDS = {True: "held", False: "not held", None: "open"}
 
@@ -265,9 +266,9 @@ def claims_of_zeroth_order(rows):
 
 
 def read(paper):
-    more = ["key", "T", "gradient_evaluations"]
+    more = ["key", "gradient_evaluations"]
     if paper == "zeroth_order":
-        more += ["measured", "measured_error", "bound", "notes", "epsilon_planned"]
+        more += ["measured", "measured_error", "bound", "epsilon_planned"]
     rows = rows_of(paper).merge(pd.read_parquet(ROOT / "results" / "full" / paper / "runs", columns=more), on="key")
     return rows.assign(rho=(np.sqrt(LOG + 2 * rows["epsilon"]) - math.sqrt(LOG)).round(3))
 
