@@ -1,12 +1,11 @@
 """greedy_coordinate: Mangold, Bellet, Salmon, Tommasi, "High-dimensional private empirical risk minimization by greedy
 coordinate descent", AISTATS 2023."""
 
-from dpbench.experiments.greedy_coordinate import claims, figures, published, tables
+from dpbench.experiments.greedy_coordinate import artefacts, claims, published
 from dpbench.experiments.greedy_coordinate.rows import PAPER
 
 EXPERIMENT = PAPER.experiment(
-    figures,
-    tables,
+    artefacts,
     claims,
     order=("fig1", "fig2", "fig3", "fig4", "table1", "table2", "table3", "table4"),
     cells=published.cells,

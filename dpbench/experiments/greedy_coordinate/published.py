@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -20,7 +19,6 @@ from dpbench.experiments.greedy_coordinate.rows import (
     SELECTION,
     SGD,
     TITLES,
-    finals,
     problems,
     published_method,
     published_name,
@@ -31,7 +29,6 @@ from dpbench.study.context import Context, select
 from dpbench.study.printed import ROUNDED, Number
 from dpbench.study.value_verdict import HONEST, NOT_PUBLIC, Cell, Place, Runs
 
-AS_PUBLISHED = (CD, SGD, DOUBLED, PUBLISHED)  # what runs at the hyperparameters of Table 4
 # (our method as published, the switch that makes it so, our method that keeps its ε); and fits, which explain nothing.
 COMPARED = {PUBLISHED: (SELECTION, GCD), CD: ("", CD), SGD: (SAMPLING, COVERED)}
 FITS = {SGD: {"sgd_noise = √2 (σ = √2·zC)": ROOT, "sgd_noise = 2 (σ = 2zC)": DOUBLED}}
@@ -104,18 +101,3 @@ def significant(value: float, digits: int) -> str:
     ('0.020', '0.00056', '0.0340')
     """
     return f"{value:#.{digits}g}"
-
-
-def published_end(paper: dict[str, Any], problem: str, method: str) -> float:
-    """The published relative error at the end, from Table 3 or else the slides; NaN where there is none."""
-    name, method = published_name(problem), published_method(method)
-    if name in paper["support"]:
-        return float(paper["support"][name][method][2])
-    return float(paper["ends"].get(name, {}).get(method, math.nan))
-
-
-def at_published_settings(context: Context) -> pd.DataFrame:
-    """`finals` at the hyperparameters of Table 4, beside the `published` error; the cells say whether it agrees."""
-    table = finals(select(runs_at_published_settings(context), algorithm=list(AS_PUBLISHED)))
-    paper, at = context.experiment.published(), zip(table["problem"], table["algorithm"], strict=True)
-    return table.assign(published=[published_end(paper, *cell) for cell in at])

@@ -228,8 +228,12 @@ def gaps(
         for method in methods
         if (problem, method) not in there
     ]
-    absent = [name for name in names if name in STAND_INS and name not in set(runs["problem"])]
-    return missing + [f"{name}: {STAND_INS[name]} stands in; dpbench fetch {name}" for name in absent]
+    return missing + standing_in(problems(runs, names))
+
+
+def standing_in(names: list[str]) -> list[str]:
+    """A line per stand-in among `names`: what to fetch instead."""
+    return [f"{name}: {other} stands in; dpbench fetch {name}" for name, other in STAND_INS.items() if other in names]
 
 
 def plain(table: pd.DataFrame) -> pd.DataFrame:
