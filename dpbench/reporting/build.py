@@ -50,7 +50,7 @@ def build(
     # Matplotlib holds the interpreter's lock while it draws, so threads would not help.
     if len(parts) > 1:
         yield f"{len(parts)} experiments, each drawn in a process of its own; lines come when one is done"
-    for lines, folder in _each(parts):
+    for lines, folder in pooled(_drawn, parts, None if len(parts) > 1 else 1, ordered=True):
         yield from lines
         folders.append(folder)
     # After all experiments: these pages sum up over what every one of them wrote.
@@ -63,14 +63,6 @@ def build(
         what = f" for {reference}" if reference else ""
         example = "--algo dp-gd --dataset synthetic --eps 1" if profile == adhoc.PROFILE else "--experiment NAME"
         raise UserError(f"no results{what} in {results}; run: dpbench run {example}")
-
-
-def _each(parts: list[tuple[Any, ...]]) -> Iterator[tuple[list[str], Path]]:
-    """Each experiment of one profile, in a process of its own where there are several and several cores."""
-    if len(parts) < 2:
-        yield from (_drawn(*part) for part in parts)
-    else:
-        yield from pooled(_drawn, parts, ordered=True)
 
 
 def _drawn(

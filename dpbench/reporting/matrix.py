@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from markupsafe import Markup
@@ -108,30 +108,20 @@ def _value(record: dict[str, Any], place: str) -> Markup:
     return badge(record["verdict"]) + join([" ", place, told, tag("small", record["numbers"] + fits)])
 
 
-def _why(records: Iterable[dict[str, Any]], page: str) -> Markup:
-    told = {record["why"]: record["demonstrated_by"] for record in records if record["why"]}
-    return join(
-        (join([f"{text} (", link(f"{page}#{artefact}", artefact), ")"]) for text, artefact in told.items()), "; "
-    )
-
-
 def claims_list(records: list[dict[str, Any]]) -> Markup:
     """Verdicts first, the numbers folded: readable on a phone, where a table of sentences is not."""
     items = []
-    for (_, text, place), group in _by_claim(records):
+    for (_, text, place, shows), group in groupby(records, key=itemgetter("claim", "text", "place", "shows")):
         lines = []
         for record in group:
             case = record.get("case") or ("" if record["setting"] == BOTH else record["setting"])
             setting = f" ({case})" if case else ""
-            why = join([" Why: ", _why([record], "")]) if record["why"] else Markup("")
+            why = Markup("")
+            if record["why"]:
+                by = record["demonstrated_by"]
+                why = join([f" Why: {record['why']} (", link(f"#{by}", by), ")"])
             numbers = tag("details", tag("summary", "numbers") + tag("small", breakable(record["numbers"])))
             lines.append(tag("div", badge(record["verdict"]) + setting + why + numbers, cls="verdict"))
-        first = group[0]
-        shown = join([" · shown by ", link(f"#{first['shows']}", first["shows"])]) if first["shows"] else ""
+        shown = join([" · shown by ", link(f"#{shows}", shows)]) if shows else ""
         items.append(tag("li", tag("b", text) + tag("small", join([place, shown])) + join(lines)))
     return tag("ul", join(items), cls="claims")
-
-
-def _by_claim(records: list[dict[str, Any]]) -> list[tuple[tuple[str, str, str], list[dict[str, Any]]]]:
-    keyed = groupby(records, key=lambda r: (r["claim"], r["text"], r["place"]))
-    return [(key, list(group)) for key, group in keyed]

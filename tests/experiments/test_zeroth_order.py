@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dpbench import experiments
-from dpbench.experiments.zeroth_order import claims, formulas, kinks
+from dpbench.experiments.zeroth_order import formulas, kinks
 from dpbench.experiments.zeroth_order.rows import failures
 from dpbench.run.runner import run
 from dpbench.run.store import Store
@@ -121,7 +121,7 @@ def verdict(monkeypatch, check, rows):
 
 def judged(monkeypatch, check, rows):
     context = SimpleNamespace(command=lambda artefact: "")
-    monkeypatch.setattr(claims, "needed", lambda context, artefact: rows)
+    monkeypatch.setattr("dpbench.experiments.zeroth_order.rows.studied", lambda context, artefact: rows)
     return check(context)
 
 

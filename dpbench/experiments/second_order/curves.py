@@ -55,17 +55,8 @@ def on_the_way(context: Context, name: str, x: str) -> WithWords:
     page.label(x, "excess loss", scale="log")
     told = f" (≈, of runs at the nearest T that was timed: {'; '.join(guessed)})" if guessed else ""
     repeats = max((block.timed for block in context.blocks(name)), default=0)
-    shown = [
-        "problem",
-        "epsilon",
-        "algorithm",
-        "iteration",
-        *(["seconds"] if x == "seconds" else []),
-        "mean",
-        "se",
-        "seeds",
-    ]
-    return page.figure(curves.reindex(columns=shown), legend=2 if x == "seconds" else 3), {
+    shown = dict.fromkeys(["problem", "epsilon", "algorithm", "iteration", x, "mean", "se", "seeds"])
+    return page.figure(curves.reindex(columns=list(shown)), legend=2 if x == "seconds" else 3), {
         "seeds": span(curves["seeds"]), "repeats": repeats, "guessed": told,
         "processors": processors(context, name)}  # fmt: skip
 

@@ -43,8 +43,7 @@ TREE, NAIVE = "o2nc-tree", "o2nc-naive"
 
 def variances(context: Context, estimator: str, *, one_direction: bool = False) -> pd.DataFrame:
     """The variance rows of GRAD or DIFF with the paper's d directions to a row, or with one."""
-    rows = needed(context, "estimators")
-    part = rows[rows["set.estimator"].eq(estimator) & rows["set.quantity"].eq("variance")]
+    part = needed(context, "estimators", estimator=estimator, quantity="variance")
     ones = part["set.directions"].notna() if "set.directions" in part else part["measured"].isna()
     return part[ones if one_direction else ~ones]
 
@@ -55,8 +54,6 @@ def variances(context: Context, estimator: str, *, one_direction: bool = False) 
 def variance_bound(context: Context, name: str, **words: str) -> WithWords:
     """The measured variance is below the lemma's bound, and goes with the same power."""
     part = variances(context, name.lower())
-    if part.empty:
-        raise NotEnough(f"no variance rows of {name.lower()}")
     ratio = part["measured"] / part["bound"]
     x, lemma = ("set.b", -1) if name == "GRAD" else ("set.distance", 2)
     power = exponent(part, x, ["problem", "seed"], "estimators")
@@ -86,10 +83,7 @@ def variance_in_d(context: Context, name: str, **words: str) -> WithWords:
 @PAPER.claim("unbiased")
 def unbiased(context: Context) -> WithWords:
     """The means differ from ∇F̂ by no more than chance."""
-    rows = needed(context, "estimators")
-    part = rows[rows["set.quantity"].eq("bias")]
-    if part.empty:
-        raise NotEnough("no bias rows")
+    part = needed(context, "estimators", quantity="bias")
     ratio = part["measured"] / part["measured_error"]
     grad = part[part["set.estimator"].eq("grad")]
     size = grad["gradient_norm"] / grad["measured_error"]
@@ -102,10 +96,7 @@ def unbiased(context: Context) -> WithWords:
 @PAPER.claim("tree_noise")
 def tree_noise_bound(context: Context) -> WithWords:
     """E‖TREE(t)‖² = |NODE(t)| dσ², at most (⌊log₂ t⌋ + 1) dσ²."""
-    rows = needed(context, "tree_noise")
-    tree = rows[rows["set.mechanism"].eq("tree")]
-    if tree.empty:
-        raise NotEnough("no rows of the tree")
+    tree = needed(context, "tree_noise", mechanism="tree")
     per_node = tree["bound"] / np.floor(np.log2(tree["set.t"]) + 1)
     # The binary decomposition of [1, t] has a node for each 1 in t.
     exact = per_node * [int(t).bit_count() for t in tree["set.t"]]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from dpbench.experiments.zeroth_order.formulas import rho_of
 from dpbench.study.claim_verdict import NotEnough
-from dpbench.study.context import Context
+from dpbench.study.context import Context, select
 from dpbench.study.laws import Interval, mean_interval, share_interval
 from dpbench.study.paper import Paper
 from dpbench.study.statistics import means, plus_minus
@@ -49,11 +49,13 @@ def studied(context: Context, artefact: str) -> pd.DataFrame:
     return rows
 
 
-def needed(context: Context, artefact: str) -> pd.DataFrame:
-    """`studied`; NotEnough without any."""
+def needed(context: Context, artefact: str, **key: str) -> pd.DataFrame:
+    """`studied`, of these by column (`quantity="bias"` is of `set.quantity`); NotEnough without any."""
     rows = studied(context, artefact)
+    if len(rows):
+        rows = select(rows, **{f"set.{name}": value for name, value in key.items()})
     if rows.empty:
-        raise NotEnough("no rows", artefact)
+        raise NotEnough("no rows" + (f" of {' '.join(key.values())}" if key else ""), artefact)
     return rows
 
 
