@@ -445,8 +445,8 @@ MUTANTS = (
     ),
     Mutant(
         A + "o2nc:O2NCNaive._release",
-        "sensitivity=2 * factor",
-        "sensitivity=factor",
+        "sensitivity = 2 * factor",
+        "sensitivity = factor",
         "half of the sensitivity (the text's slip)",
         "o2nc-naive",
     ),

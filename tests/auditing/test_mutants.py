@@ -44,6 +44,12 @@ def test_the_audit_notices(mutant, monkeypatch):
     assert bool(caught(mutant.by)) != bool(mutant.unseen), mutant
 
 
+def test_every_mistake_of_the_list_can_be_made():
+    for mutant in MUTANTS:
+        with pytest.MonkeyPatch.context() as patched:
+            mutate(mutant, patched)
+
+
 def test_the_list_is_long_and_says_what_each_breaks():
     assert len(MUTANTS) - sum(bool(m.unseen) for m in MUTANTS) >= 40
     assert len({m[:3] for m in MUTANTS}) == len(MUTANTS)

@@ -16,7 +16,8 @@ def test_a_report_of_the_committed_rows_under_wrong_runs_keeps_at_most_a_quarter
     reports = {one.recipe: one for one in as_judged(name)}
     assert {"half the noise", "twice the noise"} <= reports.keys()
     assert (wrong_reports.OTHER_DATA in reports) == (name == "nonconvex")
-    assert min(one.tested for one in reports.values()) >= 20
+    deciding = {"half the noise", "twice the noise", wrong_reports.OTHER_DATA} & reports.keys()
+    assert min(reports[one].tested for one in deciding) >= 20
     assert [one for one in reports.values() if not one.fine] == []
 
 

@@ -153,6 +153,7 @@ def test_run_board_and_audit_take_what_a_fit_takes(task, method, monkeypatch):
         assert said(lambda: bind_jobs([job], build=lambda name: problem)) == f"refused: {line}"
         assert said(lambda: setups_of(algorithm, fixed, 1.0, loss=loss)) == f"refused: {line}"
         monkeypatch.setattr(entrants, "declared", lambda name: problem)
+        monkeypatch.setattr(entrants, "of_persons", lambda name: False)
         assert entrants.reason.__wrapped__("own", method) == line.removeprefix(f"{algorithm.name}: ")
 
 
