@@ -245,6 +245,12 @@ def test_a_file_algorithm_may_not_take_the_name_of_a_built_in_one(call, tmp_path
     assert (code, "the name dp-gd is taken" in err) == (2, True)
     code, _, err = call("run", "--algo", "mine.py:Mein", "--dataset", "synthetic")
     assert (code, "did you mean Mine?" in err) == (2, True)
+    for odd in ("../../escape", "dp-gd\r", "dp\u2011gd"):  # another folder, a terminal's command, a look-alike
+        (tmp_path / "odd.py").write_text(
+            f"from dpbench.algorithms.base import Algorithm\nclass Odd(Algorithm):\n    name = {odd!a}\n"
+        )
+        code, _, err = call("run", "--algo", "odd.py:Odd", "--dataset", "synthetic")
+        assert (code, "take letters, digits" in err, odd in err) == (2, True, odd.startswith("."))
     assert not (tmp_path / "results").exists()
 
 

@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import importlib.util
 import itertools
+import re
 from collections.abc import Mapping
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import entry_points
@@ -222,6 +223,8 @@ def _digest(file: Path, state: tuple[int, int, int]) -> str:
 @functools.cache
 def _from_file(file: Path, class_name: str, digest: str) -> Algorithm:
     method = _checked(_attribute(file, class_name, digest), f"{file}:{class_name}")()
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", method.name or ""):  # folders and terminals see it as it is
+        raise UserError(f"{file}:{class_name}: the name {method.name!a} is none; take letters, digits, - _ and . alone")
     if method.name in BUILTIN | ALIASES | PROBES | WRAPPERS:  # its rows would be told as those of the other
         raise UserError(f"{file}:{class_name}: the name {method.name} is taken; give the class another `name`")
     return method
