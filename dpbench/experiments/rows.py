@@ -10,8 +10,7 @@ from dpbench import algorithms, experiments
 from dpbench.errors import UserError
 from dpbench.leaderboard import stored
 from dpbench.run.store import Store
-from dpbench.study.plan import plan
-from dpbench.study.standing import RunCounts, run_counts
+from dpbench.study.plan import RunCounts, plan, run_counts
 
 if TYPE_CHECKING:
     import pandas

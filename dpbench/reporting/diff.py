@@ -12,7 +12,7 @@ import pandas as pd
 
 from dpbench.errors import positive
 from dpbench.reporting.summary import CELL, DIGITS, Summary, load
-from dpbench.study.claim_verdict import NOT_ENOUGH
+from dpbench.study.declare import NOT_ENOUGH
 from dpbench.study.value_verdict import NO_DATA
 
 ERRORS = 3.0  # standard errors of a difference

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from dpbench.reporting import glossary, reproduction
 from dpbench.reporting.html import badge, breakable, join, link, table, tag
-from dpbench.study.claim_verdict import BOTH
+from dpbench.study.declare import BOTH
 from dpbench.study.headline import Headline
 from dpbench.study.value_verdict import DIFFERS, LEFT_OUT, SURVIVES, WORDS
 

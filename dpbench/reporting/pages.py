@@ -25,7 +25,7 @@ from dpbench.reporting import (
     reproduction,
 )
 from dpbench.reporting.html import articles, badge, breakable, join, link, page, table, tag
-from dpbench.study.claim_verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
+from dpbench.study.declare import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
 
 SITE = "dpbench"
 DESCRIPTION = "Differentially private optimisers, side by side"

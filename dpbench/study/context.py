@@ -17,8 +17,7 @@ from dpbench.run.job import Job
 from dpbench.run.store import Store, one_data
 from dpbench.study.experiment import Experiment
 from dpbench.study.grid import GridEntry
-from dpbench.study.plan import JobPlan, Planner
-from dpbench.study.standing import RunCount
+from dpbench.study.plan import JobPlan, Planner, RunCount
 from dpbench.study.statistics import span
 
 P = ParamSpec("P")

@@ -14,8 +14,7 @@ from typing import Any
 
 from dpbench.errors import UserError, nearest
 from dpbench.files import read_toml
-from dpbench.study.claim_verdict import BOTH
-from dpbench.study.declare import Artefact, Claim, Erratum, declared
+from dpbench.study.declare import BOTH, Artefact, Claim, Erratum, declared
 from dpbench.study.grid import Grid, GridEntry, load_grid, serving
 from dpbench.study.value_verdict import Cell, Switch
 

@@ -46,7 +46,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
         { logspace = [a, b, count] } is count values from 10^a to 10^b, to 4 digits.
     sweep: settings whose values run as one job with one row that keeps their excess losses alone (see `job.Job`).
     relation: the neighbouring relation of the runs; the algorithm's own where it is left out.
-    held_out: "best" settings are chosen on one half of the seeds, so that the other half can score them (see `tuner`).
+    held_out: "best" settings are chosen on one half of the seeds, so that the other half can score them (see `tuning`).
     planted: what the noise is multiplied by, for runs that are wrong on purpose (see `run.jobs.Job`); "best" settings
         are those of the right runs.
     timed: repetitions whose seconds are measured alone; 0 for runs that go to the pool in batches.

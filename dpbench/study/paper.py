@@ -35,9 +35,8 @@ import pandas as pd
 from dpbench import frames
 from dpbench.run import outcomes
 from dpbench.study import declare
-from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough, Verdict
 from dpbench.study.context import Context, select
-from dpbench.study.declare import Artefact, Claim, Erratum, Why
+from dpbench.study.declare import NOT_TESTABLE, Artefact, Claim, Erratum, NotEnough, Verdict, Why
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
 from dpbench.study.panels import Panels, band

@@ -13,8 +13,7 @@ from dpbench.run.runner import run, work
 from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
-from dpbench.study.tuner import Tuner, columns_of
-from dpbench.study.tuning import summarise
+from dpbench.study.tuning import Tuner, columns_of, summarise
 
 RUN = {"problem": "log1", "algorithm": "dp-cd", "epsilon": 1.0, "seed": 0}
 AXES = {"step": [0.1, 1.0, 2.0], "clip": [0.5, 1.0]}

@@ -4,8 +4,7 @@ import types
 
 import pytest
 
-from dpbench.study.claim_verdict import NOT_ENOUGH, OPEN, NotEnough, Verdict
-from dpbench.study.declare import Artefact, Claim, declared, each
+from dpbench.study.declare import NOT_ENOUGH, OPEN, Artefact, Claim, NotEnough, Verdict, declared, each
 from tests.declared import artefact, claim
 
 

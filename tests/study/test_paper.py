@@ -9,8 +9,21 @@ import pytest
 
 from dpbench.run.row import Row
 from dpbench.study import paper
-from dpbench.study.claim_verdict import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough, Verdict
-from dpbench.study.declare import Artefact, Case, Claim, Erratum, Why, declared
+from dpbench.study.declare import (
+    HELD,
+    NOT_ENOUGH,
+    NOT_HELD,
+    NOT_TESTABLE,
+    OPEN,
+    Artefact,
+    Case,
+    Claim,
+    Erratum,
+    NotEnough,
+    Verdict,
+    Why,
+    declared,
+)
 from dpbench.study.output import Table
 from dpbench.study.paper import End, Ends, Paper, Stroke, by_switches, drawn_lines, read_words
 from dpbench.study.style import figure_style

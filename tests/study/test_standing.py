@@ -13,8 +13,7 @@ from dpbench.run.job import JobSeries, make_job
 from dpbench.run.row import Point, Row
 from dpbench.run.store import Ended, Store
 from dpbench.study.grid import GridEntry
-from dpbench.study.plan import plan
-from dpbench.study.standing import RunCount, run_counts
+from dpbench.study.plan import RunCount, plan, run_counts
 
 ROOT = Path(__file__).parents[2]
 

@@ -6,8 +6,7 @@ import pytest
 
 from dpbench.run.job import make_job
 from dpbench.run.row import RUNS
-from dpbench.study.tuner import RunColumns, Tuner, choose
-from dpbench.study.tuning import best
+from dpbench.study.tuning import RunColumns, Tuner, best, choose
 
 
 def frame(*cases):

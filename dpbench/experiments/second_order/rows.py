@@ -21,7 +21,7 @@ PAPER = Paper(__package__)
 
 
 def tuned(rows: pd.DataFrame) -> pd.DataFrame:
-    """The row at the best T of each (problem, algorithm, ε), held out: see `study.tuner`."""
+    """The row at the best T of each (problem, algorithm, ε), held out: see `study.tuning`."""
     return best(rows, split="halves")
 
 

@@ -16,8 +16,8 @@ import pandas as pd
 from dpbench import frames
 from dpbench.experiments.zeroth_order.formulas import noise_of, variance_of, whole_bound
 from dpbench.experiments.zeroth_order.rows import PAPER, exponent, mean_of, noted, over_seeds, stderr
-from dpbench.study.claim_verdict import NOT_TESTABLE, NotEnough
 from dpbench.study.context import Context
+from dpbench.study.declare import NOT_TESTABLE, NotEnough
 from dpbench.study.laws import mean_interval
 from dpbench.study.output import Table, Words
 from dpbench.study.panels import Panels, curve, joined
