@@ -33,7 +33,7 @@ from .privacy.data_budget import DataBudget as DataBudget
 from .reporting.build import Scorecard as Scorecard
 from .reporting.build import report as report
 from .reporting.build import scorecard as scorecard
-from .reporting.diff import diff as diff
+from .reporting.summary import diff as diff
 from .reporting.summary import summarise as summarise
 from .scaffolding import new as new
 from .schema.look import check_data as check_data

@@ -72,7 +72,7 @@ COMPARING = [
     Mutant("schema/cells.py", 'cell.strip(BLANKS) if isinstance(cell, str) else ""',
            'cell if isinstance(cell, str) else ""',
            "schema/test_encoding.py::test_blanks_around_a_date_are_no_part_of_it", "a date with a blank is missing"),
-    Mutant("reporting/diff.py", "waits = [NOT_ENOUGH, NO_DATA]", "waits = [NOT_ENOUGH]",
+    Mutant("reporting/summary.py", "waits = [NOT_ENOUGH, NO_DATA]", "waits = [NOT_ENOUGH]",
            "reporting/test_diff.py::test_a_verdict_that_changed_is_a_difference_and_one_that_waits_for_rows_is_none",
            "a verdict that waits for data counts as changed"),
     Mutant(RANKING, "self.table if self.inner is None else self.inner", "self.table",

@@ -18,7 +18,7 @@ from markupsafe import Markup
 from dpbench import experiments, files, frames
 from dpbench.errors import counted
 from dpbench.leaderboard import stored
-from dpbench.reporting import experiment_page, glossary
+from dpbench.reporting import glossary, pages
 from dpbench.reporting.html import articles, breakable, join, link, page, tag
 from dpbench.reporting.html import table as html_table
 from dpbench.run import outcomes
@@ -259,10 +259,10 @@ def _section(stem: str, title: str, output: Any, saved: list[Path], folder: Path
     if isinstance(output, Table):
         content = html_table([str(name) for name in output.frame], output.frame.astype(str).to_numpy().tolist())
     else:
-        content = experiment_page.figure(folder, stem, f"{title}. {output.caption.partition('. ')[0]}.")
+        content = pages.figure(folder, stem, f"{title}. {output.caption.partition('. ')[0]}.")
     gaps = tag("ul", join(tag("li", breakable(line)) for line in output.gaps), cls="gap") if output.gaps else ""
     named = join((link(path.name, path.suffix[1:].upper()) for path in saved), " · ")
-    method = experiment_page.method({"method": output.method}, "")
+    method = pages.method({"method": output.method}, "")
     return content + tag("p", breakable(output.caption), cls="caption") + method + gaps + tag("p", named, cls="files")
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from dpbench.cli import main
-from dpbench.reporting.diff import between
-from dpbench.reporting.summary import load, save, verdict_words
+from dpbench.reporting.summary import between, load, save, verdict_words
 from dpbench.run.store import Store
 from dpbench.study.printed import Number
 from dpbench.study.value_verdict import DECIDING, Cell, Judged, Outcome, Place

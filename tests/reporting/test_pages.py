@@ -8,7 +8,7 @@ from markupsafe import Markup
 from dpbench import experiments
 from dpbench.cli import main
 from dpbench.reporting import build as report
-from dpbench.reporting import experiment_page, matrix, pages
+from dpbench.reporting import matrix, pages
 from dpbench.reporting.html import breakable, join, table, tag
 from dpbench.run.store import Store
 from dpbench.study.context import Context
@@ -39,7 +39,7 @@ def test_the_committed_captions_are_short():
 @pytest.mark.parametrize("name", [path.parent.name for path in sorted(COMMITTED.glob("*/artefacts.json"))])
 def test_every_command_on_a_committed_page_names_what_there_is(name):
     one = json.loads(text(COMMITTED / name / "artefacts.json"))
-    page = experiment_page.body(one, COMMITTED / name, "rows")
+    page = pages.body(one, COMMITTED / name, "rows")
     reports = {*re.findall(r"dpbench report --experiment ([\w/]+)", page)}
     runs = {*re.findall(r"dpbench run --experiment ([\w/]+)", page)}
     assert reports
@@ -119,18 +119,18 @@ def test_of_many_figures_the_first_that_show_a_claim_are_unfolded():
            "relations": [], "checked_by": [], "data": [], "artefacts": drawn}  # fmt: skip
 
     def unfolded(one):
-        return re.findall(r'<article id="(\w+)"', experiment_page.body(one, COMMITTED, "rows"))
+        return re.findall(r'<article id="(\w+)"', pages.body(one, COMMITTED, "rows"))
 
     assert unfolded(one) == ["fig0", "fig1", "fig2", "fig3"]
     folded = []
     for count in range(1, 6):
         gaps = [drawn[0] | {"gaps": [f"no rows of set {i}" for i in range(count)]}]
-        folded.append(f"{count} gaps</summary>" in experiment_page.body(one | {"artefacts": gaps}, COMMITTED, "rows"))
+        folded.append(f"{count} gaps</summary>" in pages.body(one | {"artefacts": gaps}, COMMITTED, "rows"))
     assert folded == [False, False, False, True, True]
     claim = {"claim": "1", "text": "x", "place": "", "why": "", "numbers": "", "verdict": "held", "setting": "both"}
     judged = {"name": "scorecard", "title": "Claims", "caption": "6 held.", "files": [],
               "records": [claim | {"shows": f"fig{i}"} for i in (3, 5, 7, 9, 11, 3)]}  # fmt: skip
-    page = experiment_page.body(one | {"artefacts": [judged, *drawn]}, COMMITTED, "rows")
+    page = pages.body(one | {"artefacts": [judged, *drawn]}, COMMITTED, "rows")
     assert unfolded(one | {"artefacts": [judged, *drawn]}) == ["scorecard", "fig3", "fig5", "fig7", "fig9"]
     assert page.index("6 held.") < page.index("<article")
     assert all(f'id="fig{i}"' in page for i in range(26))
