@@ -11,12 +11,12 @@ from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import UserError, nearest
 
 ENTRY_POINTS = "dpbench.datasets"
-MODULES = ("census", "generated", "images_and_molecules", "libsvm", "synthetic", "tables", "uci")  # of `sets`
+MODULES = ("bounded_tables", "drawn", "real")  # those of the benchmark
 
 
 @cache
 def _known() -> dict[str, DatasetSpec]:
-    modules = (importlib.import_module(f"dpbench.datasets.sets.{name}") for name in MODULES)
+    modules = (importlib.import_module(f"dpbench.datasets.{name}") for name in MODULES)
     known = {spec.name: spec for module in modules for spec in module.SPECS}
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
         try:

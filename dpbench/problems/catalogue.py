@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from dpbench import datasets
+from dpbench.datasets import bounded_tables, drawn
 from dpbench.datasets.recipes import clip_rows
-from dpbench.datasets.sets import generated, tables
 from dpbench.errors import UserError, nearest
 from dpbench.problems import losses, regularisers
 from dpbench.problems.problem import Problem
@@ -186,7 +186,7 @@ CATALOGUE |= {
     "digits-l1": Recipe("digits", weights={"l1": 5e-3}, start="zero", unit=65**0.5),
     "dorothea-unit": Recipe("dorothea", weights={"l1": 2e-3}, start="zero", unit=30.0),
 }
-# its drawn problems, one per data set of datasets/sets/generated.py, and its real tables in human bounds, a quarter of
+# its drawn problems, one per data set of datasets/drawn.py, and its real tables in human bounds, a quarter of
 # the rows held out; the latter have their units already
 _LASSO = {"gen-lasso": 2e-3, "gen-wide": 5e-4, "gen-very-wide": 1e-3}
 CATALOGUE |= {
@@ -199,7 +199,7 @@ CATALOGUE |= {
         target_unit=3.0 if drawn and spec.task == "regression" else 1.0,
         apart=0 if drawn else 4,
     )
-    for drawn, specs in ((True, generated.GENERATED_SPECS), (False, tables.SPECS))
+    for drawn, specs in ((True, drawn.GENERATED_SPECS), (False, bounded_tables.SPECS))
     for spec in specs
 }
 

@@ -318,7 +318,7 @@ MU = 0.02
 
 @pytest.fixture(scope="module")
 def paper_L():
-    from dpbench.datasets.sets.synthetic import cube
+    from dpbench.datasets.drawn import cube
 
     U, _ = cube(None)
     return float(np.linalg.eigvalsh(U.T @ U / len(U))[-1]) + MU

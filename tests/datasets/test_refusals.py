@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from dpbench import datasets
-from dpbench.datasets import recipes
-from dpbench.datasets.sets import census, images_and_molecules
+from dpbench.datasets import real, recipes
 from dpbench.errors import DataError, NotAtHand, UserError
 from tests.datasets.conftest import tiny_file, tiny_spec
 
@@ -21,9 +20,9 @@ REFUSED = [  # call of (the cache, raw files by name and text), error, what the 
     (lambda home, raw: recipes.signs(np.array([0, 1, 2]), 1, 0), DataError, "label 2", "1 or 0 is expected"),
     (lambda home, raw: datasets.describe("adul"), UserError, "adul", "did you mean adult?"),
     (lambda home, raw: tiny_file(sha256=()), ValueError, "tiny.csv", "needs a sha256"),
-    (lambda home, raw: census.prepare_adult(raw("adult.data", "39, Private\n", "adult.test", "")), DataError,
+    (lambda home, raw: real.prepare_adult(raw("adult.data", "39, Private\n", "adult.test", "")), DataError,
      "adult.data: a row of 2 fields", "15 expected"),
-    (lambda home, raw: images_and_molecules.read_idx(raw("x", "<html>")["x"]), DataError, "x", "not an IDX file"),
+    (lambda home, raw: real.read_idx(raw("x", "<html>")["x"]), DataError, "x", "not an IDX file"),
 ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from dpbench import datasets
-from dpbench.datasets.sets import census, generated, images_and_molecules, libsvm, synthetic, tables, uci
+from dpbench.datasets import bounded_tables, drawn, real
 from dpbench.errors import DataError
 from dpbench.problems import catalogue
 from tests.datasets.matlab import Twister
@@ -33,7 +33,7 @@ def svmlight(Z, y):
 def test_a1a(raw):
     Z = (rng.random((40, 123)) < 0.5).astype(float)
     y = rng.choice([-1, 1], 40)
-    X, labels = census.prepare_a1a(raw("a1a.t", svmlight(Z, y)))
+    X, labels = real.prepare_a1a(raw("a1a.t", svmlight(Z, y)))
     np.testing.assert_allclose(X, clipped(np.hstack([np.ones((40, 1)), standardised(Z)])), rtol=1e-12)
     np.testing.assert_array_equal(labels, y)
 
@@ -42,7 +42,7 @@ def test_adult(raw):
     row = "{}, {}, 77516, Bachelors, {}, Never-married, Sales, Husband, White, {}, 2174, {}, 40, Cuba, {}\n"
     data = row.format(39, "Private", 13, "Male", 0, "<=50K") + row.format(28, "?", 9, "Male", 7, ">50K") + "\n"
     test = "|1x3 Cross validator\n" + row.format(50, "State-gov", 12, "Female", 5, ">50K.") + "\n"
-    X, y = census.prepare_adult(raw("adult.data", data, "adult.test", test))
+    X, y = real.prepare_adult(raw("adult.data", data, "adult.test", test))
     np.testing.assert_array_equal(y, [-1, 1])
     # Two rows: a column that differs is -1 and 1 before the division by the norm, one that does not is 0. Columns: age,
     # workclass (2), fnlwgt, education, education-num, four groups of one, sex (2), gain, loss, hours, country.
@@ -60,7 +60,7 @@ def test_adult_by_maxima_loses_the_last_complete_row_of_each_file(raw):
     )
     data += "28, ?, 1, Bachelors, 9, Never-married, Sales, Husband, White, Male, 1, 1, 1, Cuba, >50K\n\n"
     test = "|1x3 Cross validator\n" + row.format(45, 13, "Male", 0, ">50K.") + row.format(90, 16, "Male", 50, ">50K.")
-    X, y = census.prepare_by_maxima(raw("adult.data", data, "adult.test", test))
+    X, y = real.adult_by_maxima(raw("adult.data", data, "adult.test", test))
     np.testing.assert_array_equal(y, [-1, 1, 1])
     # ones, age/60, workclass, fnlwgt, education, education-num/13, five groups of one but for sex (2), gain, loss/10, …
     one = np.ones(3)
@@ -76,7 +76,7 @@ def forest(raw, monkeypatch):
     table[:, :10] = own.integers(-300, 3000, (60, 10))
     table[np.arange(60), own.integers(10, 54, 60)] = 1
     table[:, 54] = np.arange(60) % 7 + 1
-    monkeypatch.setattr(uci, "COVERTYPE_ROWS", 60)
+    monkeypatch.setattr(real, "COVERTYPE_ROWS", 60)
     text = "".join(",".join(map(str, row)) + "\n" for row in table)
     return table, raw("covtype.data.gz", gzip.compress(text.encode()))
 
@@ -86,7 +86,7 @@ def test_covertype_3_against_6(forest):
     chosen = np.isin(table[:, 54], (3, 6))
     Z = table[chosen, :54].astype(float)
     Z = np.where(Z.std(axis=0) > 0, (Z - Z.mean(axis=0)) / np.maximum(Z.std(axis=0), 1e-300), 0)
-    X, y = uci.prepare_3_6(paths)
+    X, y = real.prepare_covertype(paths)
     np.testing.assert_allclose(X, clipped(np.hstack([np.ones((len(Z), 1)), Z])), rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(y, np.where(table[chosen, 54] == 3, 1, -1))
 
@@ -98,7 +98,7 @@ def test_covertype_by_maxima_of_all_rows_whatever_their_class(forest):
     Z[:, :10] /= table[:, :10].max(axis=0)  # of all classes; negative values stay
     assert (Z < 0).any()
     assert (table[chosen, :10].max(axis=0) < table[:, :10].max(axis=0)).any()  # else the next line could not fail
-    X, y = uci.prepare_by_maxima(paths)
+    X, y = real.covertype_by_maxima(paths)
     np.testing.assert_allclose(X, clipped(np.hstack([np.ones((len(Z), 1)), Z])), rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(y, np.where(table[chosen, 54] == 6, 1, -1))
 
@@ -107,21 +107,21 @@ def test_covertype_1_against_2_standardises_before_the_class_filter(forest):
     table, paths = forest
     chosen = np.isin(table[:, 54], (1, 2))
     Z = np.hstack([standardised(table[:, :10]), table[:, 10:54]])[chosen]
-    X, y = uci.prepare_1_2(paths)
+    X, y = real.prepare_covertype12(paths)
     np.testing.assert_allclose(X, clipped(Z / 4), rtol=1e-12, atol=1e-15)
     np.testing.assert_array_equal(y, np.where(table[chosen, 54] == 1, 1, -1))
 
 
 def test_covertype_with_rows_missing(forest, monkeypatch):
-    monkeypatch.setattr(uci, "COVERTYPE_ROWS", 61)
+    monkeypatch.setattr(real, "COVERTYPE_ROWS", 61)
     with pytest.raises(DataError, match="60 rows found, 61 expected"):
-        uci.prepare_3_6(forest[1])
+        real.prepare_covertype(forest[1])
 
 
 def test_ijcnn(raw):
     Z = np.hstack([np.eye(10)[rng.integers(0, 10, 50)], rng.normal(2, 3, (50, 12))])
     y = rng.choice([-1, 1], 50)
-    X, labels = libsvm.prepare_ijcnn(raw("ijcnn1.bz2", svmlight(Z, y)))
+    X, labels = real.prepare_ijcnn(raw("ijcnn1.bz2", svmlight(Z, y)))
     np.testing.assert_allclose(X, clipped(np.hstack([Z[:, :10], standardised(Z[:, 10:])]) / 3), rtol=1e-12)
     np.testing.assert_array_equal(labels, y)
     assert X.flags.c_contiguous
@@ -130,7 +130,7 @@ def test_ijcnn(raw):
 def test_ijcnn_weighted_standardises_the_label_with_the_columns(raw):
     Z = np.hstack([np.eye(10)[rng.integers(0, 10, 50)], rng.normal(2, 3, (50, 12))])
     y = rng.choice([-1, 1], 50, p=[0.9, 0.1])
-    X, labels = libsvm.prepare_weighted(raw("ijcnn1.bz2", svmlight(Z, y)))
+    X, labels = real.ijcnn_weighted(raw("ijcnn1.bz2", svmlight(Z, y)))
     table = np.column_stack([Z, y])
     table[:, 10:] = (table[:, 10:] - table[:, 10:].mean(axis=0)) / table[:, 10:].std(axis=0, ddof=1)
     np.testing.assert_allclose(X * labels[:, None], table[:, :-1] * table[:, -1:], rtol=1e-10, atol=1e-13)
@@ -144,7 +144,7 @@ def idx(array):
 def test_fmnist(raw):
     images = rng.integers(0, 256, (6, 28, 28), dtype=np.uint8)
     labels = np.array([0, 3, 1, 3, 9, 0], dtype=np.uint8)
-    X, y = images_and_molecules.prepare_fmnist(
+    X, y = real.prepare_fmnist(
         raw("train-images-idx3-ubyte.gz", idx(images), "train-labels-idx1-ubyte.gz", idx(labels))
     )
     chosen = [0, 1, 3, 5]
@@ -158,7 +158,7 @@ def test_california_has_the_features_of_scikit_learn(raw):
     other = [-122.22, 37.86, 21, 7099.0, 1106.0, 2401.0, 1138.0, 8.3014, 358500.0]
     third = [-122.24, 37.85, 52, 1467.0, 190.0, 496.0, 177.0, 7.2574, 352100.0]
     text = "".join(",".join(f"{v:f}" for v in r) + "\n" for r in (row, other, third))
-    X, y = uci.prepare_california(raw("cal_housing.data", text))
+    X, y = real.prepare_california(raw("cal_housing.data", text))
     # The first rows of sklearn.datasets.fetch_california_housing().data, as its documentation prints them.
     published = np.array(
         [
@@ -178,7 +178,7 @@ def test_madelon(raw):
         *("madelon_train.data", text[0], "madelon_train.labels", "-1\n1\n1\n"),
         *("madelon_valid.data", text[1], "madelon_valid.labels", "1\n-1\n"),
     )
-    X, y = libsvm.prepare_madelon(paths)
+    X, y = real.prepare_madelon(paths)
     np.testing.assert_allclose(X[:, 1:], standardised(Z), rtol=1e-12, atol=1e-14)
     assert (X[:, 0] == 1).all()  # not standardised, not clipped
     np.testing.assert_array_equal(y, [-1, 1, 1, 1, -1])
@@ -187,7 +187,7 @@ def test_madelon(raw):
 def test_dorothea_is_sparse_and_loses_constant_columns(raw):
     #   columns 1..6: 1 varies, 2 all ones, 3 empty, 4 varies, 5 empty, 6 varies
     text = "1 2 6 \n2 4 6 \n1 2 \n2 4 6 \n"
-    X, y = libsvm.prepare_dorothea(raw("dorothea_train.data", text, "dorothea_train.labels", "-1\n1\n-1\n1\n"))
+    X, y = real.prepare_dorothea(raw("dorothea_train.data", text, "dorothea_train.labels", "-1\n1\n-1\n1\n"))
     ones = np.array([[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 1, 1]])
     assert isinstance(X, csr_array)
     np.testing.assert_array_equal(X.toarray(), ones)
@@ -202,20 +202,18 @@ def test_mtp_from_openml(raw):
     Z, target = melting()
     head = "@RELATION mtp\n" + "".join(f"@ATTRIBUTE oz{j + 1} REAL\n" for j in range(203)) + "@DATA\n"
     body = "".join(",".join(f"{v:.17g}" for v in row) + "\n" for row in np.column_stack([Z, target]))
-    X, y = images_and_molecules.prepare_openml(raw("mtp.arff", head + body))
+    X, y = real.prepare_mtp(raw("mtp.arff", head + body))
     np.testing.assert_allclose(X, standardised(Z), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(y, standardised(target), rtol=1e-10)
     with pytest.raises(DataError, match=r"mtp\.arff: not an ARFF file"):
-        images_and_molecules.prepare_openml(raw("mtp.arff", "<html>\n"))
+        real.prepare_mtp(raw("mtp.arff", "<html>\n"))
 
 
 def test_mtp_from_qsardata(raw):
     Z, target = melting()
     head = ",".join([*(f"d{j}" for j in range(202)), "MP_Data", "MP_Outcome"])
     rows = [",".join([*(f"{v:.17g}" for v in row), "Train", f"{t:.17g}"]) for row, t in zip(Z, target, strict=True)]
-    X, y = images_and_molecules.prepare_qsar(
-        raw("MeltingPoint.csv.gz", gzip.compress("\n".join([head, *rows]).encode()))
-    )
+    X, y = real.prepare_mtp_qsar(raw("MeltingPoint.csv.gz", gzip.compress("\n".join([head, *rows]).encode())))
     np.testing.assert_allclose(X, standardised(Z), rtol=1e-10, atol=1e-13)
     np.testing.assert_allclose(y, standardised(target), rtol=1e-10)
 
@@ -229,16 +227,16 @@ def bio_train(n, positive):
 
 
 def test_protein_takes_the_rows_of_the_paper(raw, monkeypatch):
-    monkeypatch.setattr(uci, "PROTEIN_ROWS", 200)
-    monkeypatch.setattr(uci, "POSITIVE", 20)
-    monkeypatch.setattr(uci, "CHOSEN", 80)
+    monkeypatch.setattr(real, "PROTEIN_ROWS", 200)
+    monkeypatch.setattr(real, "PROTEIN_POSITIVE", 20)
+    monkeypatch.setattr(real, "PROTEIN_CHOSEN", 80)
     Z, label, text = bio_train(200, 20)
-    X, y = uci.prepare_protein(raw("bio_train.dat", text))
+    X, y = real.prepare_protein(raw("bio_train.dat", text))
     rows = np.random.RandomState(3000).choice(200, 80, replace=False)
     np.testing.assert_allclose(X, clipped(np.hstack([np.ones((80, 1)), standardised(Z[rows])])), rtol=1e-10)
     np.testing.assert_array_equal(y, 2 * label[rows] - 1)
     with pytest.raises(DataError, match="200 rows, 19 positive found; 200, 20 expected"):
-        uci.prepare_protein(raw("bio_train.dat", bio_train(200, 19)[2]))
+        real.prepare_protein(raw("bio_train.dat", bio_train(200, 19)[2]))
 
 
 def test_the_protein_sample_is_not_taken_for_protein(home, tmp_path):
@@ -251,7 +249,7 @@ def test_the_protein_sample_is_not_taken_for_protein(home, tmp_path):
     assert "bio_train.dat: 1000 rows found, 145751 expected" in result.detail
 
 
-@pytest.mark.parametrize("name", synthetic.SEEDS)
+@pytest.mark.parametrize("name", drawn.SEEDS)
 def test_synthetic_data_are_the_same_at_every_draw(name):
     first, second = (datasets.describe(name).prepare({}) for _ in range(2))
     np.testing.assert_array_equal(first[0], second[0])
@@ -261,7 +259,7 @@ def test_synthetic_data_are_the_same_at_every_draw(name):
 
 
 def test_synthetic_follows_its_logistic_model():
-    X, y = synthetic.sphere({})
+    X, y = drawn.sphere({})
     np.testing.assert_allclose(np.linalg.norm(X, axis=1), 1, rtol=1e-15)
     assert np.abs(X.mean(axis=0)).max() < 5 / np.sqrt(100 * len(X))
     p = 1 / (1 + np.exp(-X.sum(axis=1)))
@@ -277,7 +275,7 @@ def test_lognormal_models(name, sigma, seed):
     X, y = datasets.describe(name).prepare({})
     np.testing.assert_allclose(X.mean(axis=0), 0, atol=1e-14)
     np.testing.assert_allclose(X.std(axis=0), 1, rtol=1e-12)
-    own = np.random.Generator(np.random.PCG64DXSM(synthetic.SEEDS[name])) if seed is None else None
+    own = np.random.Generator(np.random.PCG64DXSM(drawn.SEEDS[name])) if seed is None else None
     rng = own or np.random.default_rng(seed)
     rng.standard_normal((1000, 100))
     w_true = rng.lognormal(0, sigma, 100)
@@ -286,7 +284,7 @@ def test_lognormal_models(name, sigma, seed):
     assert right > 0.9 if own else abs(right - 0.75) < 4 * np.sqrt(0.75 * 0.25 / 1000)
 
 
-@pytest.mark.parametrize(("prepare", "noise"), [(synthetic.square, 150.0), (synthetic.sparse_linear, 1.0)])
+@pytest.mark.parametrize(("prepare", "noise"), [(drawn.square, 150.0), (drawn.sparse_linear, 1.0)])
 def test_square_is_a_linear_model_with_ten_coefficients(prepare, noise):
     X, y = prepare({})
     covariance = X.T @ y / len(y)
@@ -333,10 +331,10 @@ def test_randn_is_matlabs_through_its_first_wedge():
 def test_the_draw_of_2020_is_matlabs():
     stream = Twister(1)
     U = stream.rand(100_000, 20)
-    X, y = synthetic.cube_of_2020({})
+    X, y = drawn.cube_of_2020({})
     np.testing.assert_array_equal(X, U)
-    np.testing.assert_array_equal(stream.randn(20), synthetic.X_TRUE_OF_2020)
-    np.testing.assert_array_equal(y, np.sign(U @ np.array(synthetic.X_TRUE_OF_2020)))
+    np.testing.assert_array_equal(stream.randn(20), drawn.X_TRUE_OF_2020)
+    np.testing.assert_array_equal(y, np.sign(U @ np.array(drawn.X_TRUE_OF_2020)))
 
 
 def test_randn_is_normal():
@@ -369,7 +367,7 @@ def test_a1a_all_is_both_splits_scaled_by_a_constant(real_data):
     X, y = real_data("a1a-all").X, real_data("a1a-all").y
     active = np.count_nonzero(X, axis=1) - 1  # but for the ones column
     assert active.min() == 11
-    assert active.max() == census.A1A_ACTIVE
+    assert active.max() == real.A1A_ACTIVE
     np.testing.assert_array_equal(np.unique(X), [0, 1 / np.sqrt(15)])
     assert (X[:, 0] > 0).all()
     assert y[:1605].tolist().count(1.0) == 395
@@ -384,31 +382,31 @@ ROWS = "age,town,member,paid\n20,x,0,3\n90,y,1,5\n,z,0,1\n40,x,1,\n"
 
 def test_a_table_is_scaled_by_what_is_written_down_alone(raw):
     """Twice the rows, or another row beside them, changes no row."""
-    X, y = tables.prepare(TABLE | {"y": {"paid": ["$", 0, 4]}}, raw("t.csv", ROWS))
+    X, y = bounded_tables.prepare(TABLE | {"y": {"paid": ["$", 0, 4]}}, raw("t.csv", ROWS))
     # The intercept, age and membership in [-1, 1], whether age is missing, a column per town; the last has no target.
     expected = [[1, -1, -1, 0, 1, 0], [1, 1, 1, 0, 0, 1], [1, 0, -1, 1, 0, 0]]
     np.testing.assert_allclose(X, np.array(expected) / np.sqrt(4))
     np.testing.assert_array_equal(y, [0.5, 1.0, -0.5])
     np.testing.assert_array_equal(
-        tables.prepare(TABLE | {"y": {"paid": {"above": 1}}}, raw("t.csv", ROWS))[1], [1, 1, -1]
+        bounded_tables.prepare(TABLE | {"y": {"paid": {"above": 1}}}, raw("t.csv", ROWS))[1], [1, 1, -1]
     )
-    named = tables.prepare(TABLE | {"y": {"town": {"positive": ["z"]}}}, raw("t.csv", ROWS + "60,z,1,0\n"))
+    named = bounded_tables.prepare(TABLE | {"y": {"town": {"positive": ["z"]}}}, raw("t.csv", ROWS + "60,z,1,0\n"))
     np.testing.assert_array_equal(named[1], [-1, -1, 1, -1, 1])
     np.testing.assert_array_equal(named[0][:3], X)
     with pytest.raises(DataError, match="no column paid found"):
-        tables.prepare(TABLE | {"y": {"paid": {"above": 1}}}, raw("t.csv", ROWS.replace("paid", "owed")))
+        bounded_tables.prepare(TABLE | {"y": {"paid": {"above": 1}}}, raw("t.csv", ROWS.replace("paid", "owed")))
 
 
 def test_a_table_with_a_unit_says_whose_its_rows_are(raw):
     by_town = TABLE | {"y": {"paid": ["$", 0, 4]}, "unit": "town"}
-    X, y, whose = tables.prepare(by_town, raw("t.csv", ROWS + "60,y,1,0\n"))
+    X, y, whose = bounded_tables.prepare(by_town, raw("t.csv", ROWS + "60,y,1,0\n"))
     np.testing.assert_array_equal(whose, [0, 1, 2, 1])  # x, y, z, y; the other x has no target
     assert len(X) == len(y) == 4
     with pytest.raises(DataError, match="no column town found"):
-        tables.prepare(by_town | {"categories": {}}, raw("t.csv", ROWS.replace("town", "city")))
+        bounded_tables.prepare(by_town | {"categories": {}}, raw("t.csv", ROWS.replace("town", "city")))
 
 
-@pytest.mark.parametrize("spec", tables.SPECS, ids=lambda spec: spec.name)
+@pytest.mark.parametrize("spec", bounded_tables.SPECS, ids=lambda spec: spec.name)
 def test_a_real_table_says_who_collected_it_and_its_rows_are_bounded_whatever_they_hold(spec):
     assert spec.citation
     assert spec.licence
@@ -425,9 +423,9 @@ def test_a_real_table_says_who_collected_it_and_its_rows_are_bounded_whatever_th
 def test_generated_columns_have_the_moments_and_quantiles_of_their_laws():
     from scipy import stats
 
-    X = generated._shifted(np.random.default_rng(0), 40_000, 3)
+    X = drawn._shifted(np.random.default_rng(0), 40_000, 3)
     np.testing.assert_allclose([X.mean(axis=0), X.std(axis=0)], [[1.0] * 3, [0.5] * 3], atol=0.02)
-    X = generated._heavy(np.random.default_rng(0), 40_000, 3)
+    X = drawn._heavy(np.random.default_rng(0), 40_000, 3)
     shares = np.array([0.25, 0.5, 0.75, 0.95])
     expected = stats.t(3).ppf(shares) / stats.t(3).std()
     np.testing.assert_allclose(np.quantile(X, shares, axis=0), np.tile(expected, (3, 1)).T, atol=0.05)

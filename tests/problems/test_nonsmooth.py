@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbench import fit
-from dpbench.datasets.sets import synthetic
+from dpbench.datasets import drawn
 from dpbench.errors import DataError, UserError
 from dpbench.problems import Problem, build, losses
 
@@ -66,17 +66,17 @@ def test_what_they_are_not_made_for_is_refused_in_one_line():
 
 
 def test_phase_retrieval_is_solved_by_its_signal_and_the_mirror_image():
-    A, signal, b = synthetic.draw(np.random.default_rng(3), 200, 5)
+    A, signal, b = drawn.draw(np.random.default_rng(3), 200, 5)
     p = Problem(A, b, loss="phase", row_bound=1.0)
     np.testing.assert_allclose(p.value(np.stack([signal, -signal])), 0, atol=1e-15)
     assert p.value(-0.5 * signal[None]) > 0.1
 
 
 @pytest.mark.thorough_for("100")
-@pytest.mark.parametrize("d", synthetic.DIMENSIONS)
+@pytest.mark.parametrize("d", drawn.DIMENSIONS)
 def test_the_registered_problems_keep_their_bound(d):
     p = build(f"phase-{d}")
-    assert (p.n, p.d, p.lipschitz) == (synthetic.PHASE_ROWS, d, 1.0)
+    assert (p.n, p.d, p.lipschitz) == (drawn.PHASE_ROWS, d, 1.0)
     assert p.row_norm <= 1 + 1e-12
     assert np.allclose(p.value(np.zeros((1, d))), p.y.mean())
 
@@ -89,7 +89,7 @@ def test_ramp_loss_on_the_census(real_data):
 
 
 def test_a_users_own_phases_are_not_asked_for_signs():
-    A, _, b = synthetic.draw(np.random.default_rng(4), 200, 3)
+    A, _, b = drawn.draw(np.random.default_rng(4), 200, 3)
     fitted = fit(A, b, loss="phase", algorithm="o2nc-tree", epsilon=5.0, delta=1e-6, start="unit", T=10)
     assert fitted.diagnostics.status == "done"
     assert fitted.released.epsilon_planned <= 5

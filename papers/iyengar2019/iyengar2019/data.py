@@ -7,14 +7,14 @@ that is told nothing of the data can choose.
 from dataclasses import replace
 
 import numpy as np
+from dpbench.datasets import real
 from dpbench.datasets.recipes import clip_rows
-from dpbench.datasets.sets import census
 from dpbench.datasets.spec import DatasetSpec
 
 
 def adult(raw):
     """As second_order's, which loads this preparation, without its column of ones: that tells the rows' own lengths."""
-    X, y = census.prepare_by_maxima(raw)
+    X, y = real.adult_by_maxima(raw)
     return clip_rows(X[:, 1:] / X[:, :1]), y
 
 
@@ -36,7 +36,7 @@ def _drawn(**given):
 
 
 ADULT = replace(
-    next(spec for spec in census.SPECS if spec.name == "adult-max"),
+    next(spec for spec in real.SPECS if spec.name == "adult-max"),
     name="iyengar-adult",
     title="UCI Adult as Iyengar et al. (2019) prepare it",
     prepare=adult,

@@ -70,7 +70,7 @@ def prepare(one: dict[str, Any], raw: Raw) -> Arrays:
 
 
 def _specs() -> Iterator[DatasetSpec]:
-    told = read_toml(Path(__file__).parents[1] / "tables.toml")
+    told = read_toml(Path(__file__).with_name("tables.toml"))
     publishers = told.pop("publishers")
     for name, one in told.items():
         place = publishers.get(one.get("publisher"), {"licence": "as distributed with scikit-learn (BSD-3-Clause)"})
