@@ -1,10 +1,12 @@
 """What an estimator is given, its parameters, X and y, as a fit takes them; in messages without any cell.
 
-What is public (a shape, a type) is refused before a fit is paid for; what a cell says is not.
+What is public (a shape, a type) is refused before a fit is paid for. A list, or an array of objects, has a type where
+all of its cells are numbers alone, so that they are is public, and the statement says so.
 """
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import os
 import warnings
@@ -88,24 +90,20 @@ def bounds_of(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndar
     return low, high
 
 
-def array_of(estimator: BaseEstimator, X: Any, **how: Any) -> tuple[Any, Exception | None]:
-    """(X as scikit-learn makes it, of floats, None); where a cell cannot be read, (zeros of its shape, the error).
-
-    ParameterError for what is public, such as a shape; both in words that hold no cell, as scikit-learn's own may.
-    """
+def array_of(estimator: BaseEstimator, X: Any, **how: Any) -> Any:
+    """X as scikit-learn makes it, of floats; ParameterError in words that hold no cell, as scikit-learn's own may."""
     nameless = [name for name in getattr(X, "columns", ()) if isinstance(name, str) and unnamed(name)]
     if nameless:
         raise ParameterError(
             f"X: the column {nameless[0]!r} has no name of its own, as the row numbers that to_csv writes; drop it"
         )
-    kinds = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
-    if any(getattr(kind, "kind", "") in ("M", "m") for kind in kinds):  # nanoseconds since 1970 are nobody's meaning
+    if any(kind in ("M", "m") for kind in _kinds(X)):  # nanoseconds since 1970 are nobody's meaning
         raise ParameterError(
             'X: dates are no numbers; make numbers of them, or give a DataFrame and a schema with date = ["year", …]'
         )
     try:
         kept = (np.float64, np.float32)  # of any other type a copy is made
-        return validate_data(estimator, X, dtype=kept, ensure_all_finite=False, **how), None
+        return validate_data(estimator, X, dtype=kept, ensure_all_finite=False, **how)
     except (TypeError, ValueError, OverflowError) as error:
         said = str(error).splitlines()[0] if str(error) else type(error).__name__
         odd = "complex" in said.lower(), said.startswith("Expected 2D array")
@@ -117,20 +115,34 @@ def array_of(estimator: BaseEstimator, X: Any, **how: Any) -> tuple[Any, Excepti
         said = "X: Expected 2D array, rows × columns. Reshape your data"
     elif unread:
         said = (
-            "X, y: every cell of the argument must be a number, or a string of a number, in rows of one length; a "
-            "table goes in as a DataFrame, with a schema"
+            f"X{_unreadable(X)}: every cell of the argument must be a number, or a string of a number, in rows of one "
+            "length; write NaN where one is missing, or give a DataFrame with a schema"
         )
-        if len(shape := _shape(X)) == 2:
-            return np.zeros(shape), wrong(said)
     raise wrong(said)  # outside the handler, so that its error, with the cell, is not kept as the context
 
 
-def _shape(X: Any) -> tuple[int, ...]:
-    """The shape of X, () where it has none."""
-    try:
-        return tuple(np.shape(X))
-    except ValueError:
-        return ()
+def typed_numbers(X: Any) -> bool:
+    """Whether an array, or each column of a table, has a type of numbers: no cell decides that it can be read."""
+    return all(kind in tuple("biuf") for kind in _kinds(X))
+
+
+def _kinds(X: Any) -> list[str]:
+    """The kind of NumPy's type of each column of a table, or of an array; "" of what has none, as a list."""
+    kinds = X.dtypes if hasattr(X, "dtypes") else [getattr(X, "dtype", None)]
+    return [getattr(kind, "kind", "") for kind in kinds]
+
+
+def _unreadable(X: Any) -> str:
+    """Which column has a cell that is no number, as "[:, 2]" of X; "" where rows differ in length."""
+    names, cells = getattr(X, "columns", None), None
+    with contextlib.suppress(ValueError):
+        cells = np.array(X, dtype=object)
+    for j, column in enumerate(cells.T if cells is not None and cells.ndim == 2 else []):
+        try:
+            column.astype(float)
+        except (TypeError, ValueError, OverflowError):
+            return f"[:, {j}]" if names is None else f"[{names[j]!r}]"
+    return ""
 
 
 # How errors begin that go on with a cell.

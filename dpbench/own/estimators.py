@@ -134,10 +134,9 @@ class _Private(BaseEstimator):
                 )
         if self.budget is not None and not isinstance(self.budget, DataBudget):
             raise ParameterError(f"budget must be a dpbench.DataBudget or None, got {self.budget!r}")
-        # A cell that cannot be read is no error yet: to raise before the charge would tell of it for nothing.
         if self.unit is True and y is not None:
             one_for_each("y", "label", y, X)
-        X, y, schema, of_rows, wrong = self._read(X, y)
+        X, y, schema, of_rows = self._read(X, y)
         unit, persons = persons_of(X, groups, schema.unit, asked=self.unit is True)
         size = persons.count if persons else len(y)
         plan, charge = self._plan(size, schema, positional=of_rows["positional"]), ""
@@ -147,8 +146,6 @@ class _Private(BaseEstimator):
                 what, plan.releases, whole.epsilon, whole.delta, relation=whole.relation.value, unit=unit
             )
         arguments.warn_of_clones(tuple(schema.columns), seeded=self.random_state is not None, charged=bool(charge))
-        if wrong is not None:
-            raise wrong
         encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=of_rows["positional"])
         rows, labels = rows_of(plan, encoding, schema.target, X, y)
         seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -186,21 +183,21 @@ class _Private(BaseEstimator):
             self.feature_names_in_ = np.array(names, dtype=object)
         return self
 
-    def _read(self, X: Any, y: Any) -> tuple[Any, Any, Schema, dict[str, Any], Exception | None]:
-        """(X, y, schema, how a model says that they were read, an error that a cell made, to raise when it is paid)."""
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any, Schema, dict[str, Any]]:
+        """(X, y, schema, how a model says that they were read)."""
         table = self.schema is not None or self.categories is not None or isinstance(self.bounds, Mapping)
         if self.schema is not None:
-            return *arguments.by_schema(self, X, y), {"positional": False, "written": True, "classes_read": False}, None
+            return *arguments.by_schema(self, X, y), {"positional": False, "written": True, "classes_read": False}
         if table and not hasattr(X, "columns"):
             raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
-        wrong = None
+        typed = table or arguments.typed_numbers(X)
         if not table:
             if self.bounds is None:
                 raise ParameterError(
                     "bounds: give the public range of the features, (low, high), numbers or one per column; it is "
                     "never taken from the data, which would reveal something about them"
                 )
-            X, wrong = arguments.array_of(self, X)
+            X = arguments.array_of(self, X)
         y = arguments.labels_of(y, len(X))
         # Every estimator goes on by a schema, also where bounds and categories were given one by one.
         target, read = self._target(y)
@@ -209,8 +206,9 @@ class _Private(BaseEstimator):
             names, self.bounds, self.categories, target, self.row_bound if self._row_bound is None else None
         )
         features = [] if table else [str(name) for name in getattr(self, "feature_names_in_", [])]
-        how = {"positional": not table, "written": False, "classes_read": read, "features": features}
-        return X, y, schema, how, wrong
+        how = {"positional": not table, "written": False, "classes_read": read, "features": features,
+               "typed": typed}  # fmt: skip
+        return X, y, schema, how
 
     # The model as a file, and what is shown of it
 
@@ -260,9 +258,7 @@ class _Private(BaseEstimator):
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if self.model_.positional:
-            X, wrong = arguments.array_of(self, X, reset=False)
-            if wrong is not None:
-                raise wrong
+            X = arguments.array_of(self, X, reset=False)
         return self.model_.scores(X)
 
     def __sklearn_tags__(self) -> Any:

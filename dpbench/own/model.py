@@ -46,7 +46,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     Args:
         spec: what was asked for, with the method that was chosen. loss: of W, by its name.
         schema: somebody's (`written`), or made of bounds and categories. positional: X is an array; features: the names
-            of its columns, if they had any. intercept: whether rows have a column of ones in front.
+            of its columns, if they had any; typed: it had a type of numbers. intercept: whether rows have a column of
+            ones in front.
         labels: of the classes, with their types; None of a number. classes_read: they were read off y.
         bound: on the length of rows, where one was found. window: around the target, where there is one.
         W: (scores, d), a score a row. intervals: of its weights, where they were asked for.
@@ -63,6 +64,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     bound: float | None
     W: list[list[float]]
     features: list[str] = []
+    typed: bool = True
     window: windows.Window | None = None
     intervals: intervals.Intervals | None = None
 
@@ -195,7 +197,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         more += [f"class weights ({', '.join(f'{k}: {v:g}' for k, v in weights.items())})"] * bool(weights)
         more += method
         size = number_of(self.spec.unit)
-        types = ["the column types"] * (not self.positional)  # a reader finds them by looking at all rows
+        types = ["the column types"] * (not (self.positional and self.typed))  # found by looking at all rows
         if self.written:
             return [size, "the schema", *types, *more]
         categories = any(one.categories for one in self.schema.columns.values())

@@ -12,6 +12,7 @@ import hashlib
 import math
 import os
 import re
+import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -386,6 +387,7 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
     numbered = {name: RowNumbers(name) for name in used}
     counts: dict[str, Counter[str]] = {name: Counter() for name in used}
     target, of_target, seen, longer, nobody = schema.target, Counter[str](), set[int](), 0, 0
+    written, persons = set[int](), set[int]()  # hashes, which are small
     encoding = encoding_of(schema, intercept=True)
     # Lengths before shortening, of which those beyond the bound are counted.
     whole = replace(encoding, bound=None)
@@ -397,7 +399,11 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
             of_target.update(_changes(target, part[target.name], RowNumbers(target.name)))
             seen |= set(codes(part[target.name], target.classes or ()).tolist())
         if schema.unit in part.columns:
-            nobody += int((ids(str(schema.unit), part[schema.unit]) == "").sum())
+            found = ids(str(schema.unit), part[schema.unit])
+            nobody += int((found == "").sum())
+            written |= set(map(hash, found))
+            alike = (unicodedata.normalize("NFKC", one).strip() for one in found)
+            persons |= {hash(one.lstrip("0") or one[:1]) for one in alike}
         if schema.row_bound is not None:
             lengths = np.linalg.norm(whole.rows(part) * whole.unit, axis=1)
             longer += int((lengths > schema.row_bound * (1 + 1e-12)).sum())
@@ -405,8 +411,12 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
     lines = [f"schema: {line} came from the data: decide" for line in schema.undecided]
     for name, column in used.items():
         lines += [f"{name}: {line}" for line in _remarks_of(column, counts[name], numbered[name])]
-    # How many rows each person has stays out of a list that is easily passed on.
+    # How many rows each person has, and which ids are alike, stays out of a list that is easily passed on.
     lines += [f"{schema.unit}: {nobody:,} rows without an id; they are nobody's, and move no model"] * bool(nobody)
+    lines += [
+        f"{schema.unit}: some ids differ in Unicode form or leading zeros alone, and count as several persons; where "
+        "they are one, write each id in one way"
+    ] * (len(persons) < len(written))
     if lost := of_target["gaps"] + of_target["strange"]:
         lines.append(f"{target.name}: {lost:,} rows have no usable label; they become rows of zeros")
     if of_target["beyond"]:

@@ -107,15 +107,38 @@ def test_a_refit_on_one_budget_says_what_all_of_them_cost():
     assert said.endswith(f"; 2 fits charged to its budget cost ε = {budget.epsilon_spent:.4g} at δ = 0.001 together")
 
 
-def test_what_a_cell_says_does_not_decide_whether_it_is_paid_for():
+@pytest.mark.parametrize(
+    "odd", ["secret-cell", {"secret-cell": 1}, 10**400, None], ids=["text", "dict", "huge", "none"]
+)
+@pytest.mark.parametrize(
+    "made", [list, lambda X: np.array(X, dtype=object), lambda X: pd.DataFrame(X, columns=["u", "v"])]
+)
+def test_a_cell_that_is_no_number_is_refused_before_the_charge_in_words_that_name_its_column(odd, made):
     budget = DataBudget.create(None, epsilon=5, delta=1e-3)
-    given = {"bounds": (0, 1), "classes": [0, 1], "delta": 1e-4, "budget": budget}
-    with pytest.raises(UserError, match="every cell of the argument must be a number"):
-        PrivateClassifier(1.0, **given).fit([[0.0], ["a word"]] * 30, [0, 1] * 30)
-    assert len(budget.charges) == 1
-    with pytest.raises(UserError, match="Reshape your data"):
-        PrivateClassifier(1.0, **given).fit([0.0] * 60, [0, 1] * 30)
-    assert len(budget.charges) == 1
+    model = PrivateClassifier(1.0, bounds=(0, 1), classes=[0, 1], delta=1e-4, budget=budget)
+    X = made([[0.0, 1.0], [0.5, odd]] * 30)
+    if odd is None:  # a missing cell
+        model.fit(X, [0, 1] * 30)
+        assert len(budget.charges) == 1
+        return
+    with pytest.raises(
+        (UserError, TypeError), match=r"X\[(:, 1|'v')\]: every cell of the argument must be a number"
+    ) as e:
+        model.fit(X, [0, 1] * 30)
+    assert "secret" not in str(e.value)
+    assert "\n" not in str(e.value)
+    assert budget.charges == []
+
+
+def test_what_is_refused_before_the_charge_counts_as_public():
+    """That all cells of a list are numbers decides whether there is a fit; a type of numbers decides it by itself."""
+    given, y = {"bounds": (0, 1), "classes": [0, 1]}, [0, 1] * 30
+    said = {name: PrivateClassifier(1.0, **given).fit(X, y).statement().public for name, X in {
+        "list": [[0.0, 1.0]] * 60, "objects": np.full((60, 2), 0.5, dtype=object),
+        "table": pd.DataFrame({"a": ["1"] * 60}),
+        "array": np.zeros((60, 2)), "numbers": pd.DataFrame({"a": [1] * 60})}.items()}  # fmt: skip
+    assert {name: "the column types" in public for name, public in said.items()} == {
+        "list": True, "objects": True, "table": True, "array": False, "numbers": False}  # fmt: skip
 
 
 def test_clones_that_scikit_learn_fits_to_the_same_rows_are_warned_of_once(recwarn, monkeypatch):

@@ -439,7 +439,9 @@ def test_a_schema_names_the_unit_which_goes_with_the_rows(tmp_path):
     found = read_table(file, schema)
     assert found["patient_id"].tolist() == frame["patient_id"].tolist()
     assert load(schema).unit == "patient_id"
-    assert dpbench.check_data(file, schema) == []
+    (alike,) = dpbench.check_data(file, schema)
+    assert alike.startswith("patient_id: some ids differ in Unicode form or leading zeros alone")
+    assert "7" not in alike
     (tmp_path / "gap.csv").write_text("patient_id,age,ill\n,1,no\nNA,2,yes\n,3,no\n")
     line = dpbench.check_data(tmp_path / "gap.csv", schema)[-1]
     assert line == "patient_id: 2 rows without an id; they are nobody's, and move no model"

@@ -262,7 +262,7 @@ def leaves(content, path=()):
 
 
 BELIEVED = {"W", "labels", "classes", "bounds", "categories", "name", "bound", "made", "versions", "charge", "l1", "l2",
-            "rule", "row_bound", "classes_read", "features", "precision", "decide"}  # fmt: skip
+            "rule", "row_bound", "classes_read", "features", "typed", "precision", "decide"}  # fmt: skip
 
 
 @pytest.mark.thorough
