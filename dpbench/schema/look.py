@@ -399,10 +399,10 @@ def inspect(schema: Schema, table: pandas.DataFrame | Iterable[pandas.DataFrame]
             of_target.update(_changes(target, part[target.name], RowNumbers(target.name)))
             seen |= set(codes(part[target.name], target.classes or ()).tolist())
         if schema.unit in part.columns:
-            found = ids(str(schema.unit), part[schema.unit])
-            nobody += int((found == "").sum())
-            written |= set(map(hash, found))
-            alike = (unicodedata.normalize("NFKC", one).strip() for one in found)
+            each_id = ids(str(schema.unit), part[schema.unit])
+            nobody += int((each_id == "").sum())
+            written |= set(map(hash, each_id))
+            alike = (unicodedata.normalize("NFKC", one).strip() for one in each_id)
             persons |= {hash(one.lstrip("0") or one[:1]) for one in alike}
         if schema.row_bound is not None:
             lengths = np.linalg.norm(whole.rows(part) * whole.unit, axis=1)
