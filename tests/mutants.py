@@ -675,7 +675,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant("algorithms/output_perturbation.py", "epsilon=budget.epsilon / parts", "epsilon=budget.epsilon",
            "algorithms/test_output_perturbation.py::test_all_parts_together_spend_the_budget",
            "each phase spends all of ε"),
-    Mutant("algorithms/last_iterate.py",
+    Mutant("algorithms/gradient_descent.py",
            "return max(abs(1 - step * problem.l2), abs(1 - step * problem.objective_smoothness))",
            "return abs(1 - step * problem.l2)",
            "algorithms/test_last_iterate.py::test_no_step_contracts_less_than_it_says",

@@ -24,9 +24,9 @@ from dpbench.algorithms.base import Algorithm
 from dpbench.errors import UserError, nearest
 
 BUILTIN = {
-    "2opt": "dpbench.algorithms.nonconvex.opt:TwoPhase",
-    "2opt-b": "dpbench.algorithms.nonconvex.opt:TwoPhaseMinibatch",
-    "2opt-ls": "dpbench.algorithms.nonconvex.opt:TwoPhaseLineSearch",
+    "2opt": "dpbench.algorithms.nonconvex:TwoPhase",
+    "2opt-b": "dpbench.algorithms.nonconvex:TwoPhaseMinibatch",
+    "2opt-ls": "dpbench.algorithms.nonconvex:TwoPhaseLineSearch",
     "adassp": "dpbench.algorithms.sufficient_statistics:AdaSSP",
     "aop": "dpbench.algorithms.aop:ApproximateObjectivePerturbation",
     "bolt-on": "dpbench.algorithms.output_perturbation:BoltOn",
@@ -42,9 +42,9 @@ BUILTIN = {
     "dp-gd": "dpbench.algorithms.gradient_descent:DPGradientDescent",
     "dp-gd-average": "dpbench.algorithms.gradient_descent:AveragedGD",
     "dp-gd-oracle": "dpbench.algorithms.gradient_descent:DPGradientDescentOracle",
-    "dp-gd-last": "dpbench.algorithms.last_iterate:DPGDLastIterate",
+    "dp-gd-last": "dpbench.algorithms.gradient_descent:DPGDLastIterate",
     "dp-gd-laplace": "dpbench.algorithms.momentum:DPGDLaplace",
-    "dp-gd-2ns": "dpbench.algorithms.nonconvex.trust_region:DPGD2NS",
+    "dp-gd-2ns": "dpbench.algorithms.nonconvex:DPGD2NS",
     "dp-hb": "dpbench.algorithms.momentum:DPHeavyBall",
     "dp-masg": "dpbench.algorithms.momentum:DPMultistage",
     "dp-masg-opt": "dpbench.algorithms.momentum:DPMultistageOptimised",
@@ -56,8 +56,8 @@ BUILTIN = {
     "dp-newton-minibatch": "dpbench.algorithms.newton:DPNewtonMinibatch",
     "dp-sgd": "dpbench.algorithms.stochastic:DPSGD",
     "dp-sgd-1": "dpbench.algorithms.stochastic:DPSGDOne",
-    "dp-tr": "dpbench.algorithms.nonconvex.trust_region:DPTrustRegion",
-    "dp-tr-b": "dpbench.algorithms.nonconvex.trust_region:DPTrustRegionMinibatch",
+    "dp-tr": "dpbench.algorithms.nonconvex:DPTrustRegion",
+    "dp-tr-b": "dpbench.algorithms.nonconvex:DPTrustRegionMinibatch",
     "o2nc": "dpbench.algorithms.o2nc:O2NC",
     "o2nc-naive": "dpbench.algorithms.o2nc:O2NCNaive",
     "o2nc-tree": "dpbench.algorithms.o2nc:O2NCTree",
@@ -66,9 +66,9 @@ BUILTIN = {
     "objpert-pure": "dpbench.algorithms.objective_perturbation:PureObjectivePerturbation",
     "output-perturbation": "dpbench.algorithms.output_perturbation:OutputPerturbation",
     "phased-erm": "dpbench.algorithms.output_perturbation:PhasedERM",
-    "opt": "dpbench.algorithms.nonconvex.opt:Opt",
-    "opt-b": "dpbench.algorithms.nonconvex.opt:OptMinibatch",
-    "opt-ls": "dpbench.algorithms.nonconvex.opt:OptLineSearch",
+    "opt": "dpbench.algorithms.nonconvex:Opt",
+    "opt-b": "dpbench.algorithms.nonconvex:OptMinibatch",
+    "opt-ls": "dpbench.algorithms.nonconvex:OptLineSearch",
 }
 
 # Jobs that measure and do not optimise: found by name, and not among `names`. `dpbench.run` enters its own here.

@@ -100,7 +100,7 @@ CATALOGUE: dict[str, Recipe] = {
         for name in ("accelerated", "accelerated-2020")  # our draw, and the authors'
     },
     # nonconvex: losses A and B. On ijcnn the rows carry the standardised label and are divided by 3, as the authors do.
-    # Up to ‖x‖₂ = 3.22 the sigmoid keeps B_g = B_H = 1, see algorithms/nonconvex/base.py
+    # Up to ‖x‖₂ = 3.22 the sigmoid keeps B_g = B_H = 1, see algorithms/nonconvex_base.py
     "covertype12-logistic": Recipe("covertype12", weights={"w2": 1e-3}, start="normal"),
     "ijcnn-logistic": Recipe("ijcnn-unclipped", weights={"w2": 1e-3}, start="normal", unit=1.0, version=2),
     # as the authors leave them, none longer than 5 and 11: only for runs that claim no guarantee

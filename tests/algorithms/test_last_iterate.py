@@ -5,7 +5,7 @@ import pytest
 
 from dpbench.algorithms import resolve
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.last_iterate import contraction
+from dpbench.algorithms.gradient_descent import contraction
 from dpbench.problems import Problem
 
 

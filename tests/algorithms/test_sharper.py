@@ -109,7 +109,7 @@ def test_dp_newton_draws_the_noise_of_its_sharp_sensitivity(modification, relati
 
 @pytest.mark.parametrize("loss", ["logistic", "sigmoid"])
 def test_hessians_of_neighbours_are_within_the_losses_own_sensitivity_and_reach_it(loss):
-    from dpbench.algorithms.nonconvex.oracle import FullBatch
+    from dpbench.algorithms.nonconvex_oracle import FullBatch
 
     rng, problem = np.random.default_rng(1), small_problem(loss=loss)
     budget = Budget(1.0, 1e-5, OTHER, "tight")

@@ -1,6 +1,6 @@
 """The runs of nonconvex, cell by cell, beside the published ones; and which differences to the published runs are on.
 
-A difference is one setting of the algorithm (`dpbench.algorithms.nonconvex.published`), read in the authors' scripts.
+A difference is one setting of the algorithm (`dpbench.algorithms.nonconvex_base`), read in the authors' scripts.
 """
 
 from __future__ import annotations

@@ -9,11 +9,10 @@ from scipy import stats
 from scipy.optimize import brentq
 
 from dpbench.algorithms import get
+from dpbench.algorithms import nonconvex_oracle as const
 from dpbench.algorithms.base import RunResult, batch_settings, make_settings, no_trace
-from dpbench.algorithms.nonconvex import oracle as const
-from dpbench.algorithms.nonconvex.opt import smallest_eigenpair
-from dpbench.algorithms.nonconvex.oracle import run_in_step
-from dpbench.algorithms.nonconvex.trust_region import solve
+from dpbench.algorithms.nonconvex import smallest_eigenpair, solve
+from dpbench.algorithms.nonconvex_oracle import run_in_step
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.ledger import CountedRelease, Gaussian, PureDP, WithoutReplacement

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from dpbench.algorithms import nonconvex_oracle as const
 from dpbench.algorithms.base import no_trace
-from dpbench.algorithms.nonconvex import oracle as const
-from dpbench.algorithms.nonconvex.base import SecondOrderMethod
-from dpbench.algorithms.nonconvex.oracle import (
+from dpbench.algorithms.nonconvex_base import SecondOrderMethod
+from dpbench.algorithms.nonconvex_oracle import (
     FullBatch,
     Gradient,
     Hessian,

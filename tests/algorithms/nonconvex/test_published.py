@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from dpbench.algorithms import get
+from dpbench.algorithms import nonconvex_oracle as const
 from dpbench.algorithms.base import make_settings, no_trace
-from dpbench.algorithms.nonconvex import oracle as const
-from dpbench.algorithms.nonconvex.oracle import (
+from dpbench.algorithms.nonconvex_base import FLAWS, LARGEST_RHO, SEEDS, LossWatch, recorded
+from dpbench.algorithms.nonconvex_oracle import (
     OVERFLOW,
     Gradient,
     Guard,
@@ -19,7 +20,6 @@ from dpbench.algorithms.nonconvex.oracle import (
     SmallestMargin,
     Value,
 )
-from dpbench.algorithms.nonconvex.published import FLAWS, LARGEST_RHO, SEEDS, LossWatch, recorded
 from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Gaussian, Relation, WithoutReplacement
@@ -303,7 +303,7 @@ def test_a_lost_run_ends_as_crashed_and_the_others_go_on():
 
 
 def test_the_smallest_margin_is_over_the_rows_asked_for():
-    from dpbench.algorithms.nonconvex.oracle import run_in_step
+    from dpbench.algorithms.nonconvex_oracle import run_in_step
 
     problem = small_problem(n=30)
     w, rows, found = np.arange(5.0), np.array([3, 3, 7]), []

@@ -8,7 +8,7 @@ from scipy.optimize import brentq
 
 from dpbench.algorithms import get
 from dpbench.algorithms.base import batch_settings, make_settings, no_trace
-from dpbench.algorithms.nonconvex.published import SEEDS
+from dpbench.algorithms.nonconvex_base import SEEDS
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.torch_cpu import TorchCPU

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpbench.algorithms.nonconvex.trust_region import solve
+from dpbench.algorithms.nonconvex import solve
 
 
 def value(H, g, s):
