@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from dpbench.archive.content import Traced
-from dpbench.run.row import Point, Row
+from dpbench.run.row import BUILT_IN, Point, Row
 
 AGREE = 1e-6  # relative: what another summation order may change
 SINGLE = 1e-4  # relative, of numbers that are kept in single precision
@@ -30,7 +30,7 @@ NOT_COMPARED = {
     "traceback": "it is in no archive",
 }
 # What rows made before version 0.3 do not say, where it is this: a foreign method's row must say that it is one.
-LATER = {"code": "built in"}
+LATER = {"code": BUILT_IN}
 ACCEPTABLE = ("seconds",)  # columns of NOT_COMPARED that figures and tables are drawn from
 EPSILONS = ("epsilon_planned", "epsilon_realised", "epsilon_accounted")
 # Differences of losses, whose rounding is that of the objective.

@@ -8,7 +8,7 @@ import click
 
 import dpbench
 from dpbench.cli.options import DEBUG, EPS, JOBS, RESULTS, SEEDS, flag, option, several
-from dpbench.cli.output import marked, print_table, progress, tell
+from dpbench.cli.output import print_table, progress, tell
 
 if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
@@ -92,7 +92,7 @@ def _print(comparison: Comparison, ranking: Ranking, everything: bool) -> None:
     rows = [
         [
             f"{row.rank}{'=' if row.beaten_by == 0 else ''}",
-            marked(row.algorithm, row.private, row.code),
+            row.shown,
             *scores(row),
             ranking.settings_of(row),
             row.accounting,

@@ -234,10 +234,3 @@ def number(value: float | None, digits: int = 3) -> str:
     ('0.000123', '–', 'inf')
     """
     return "–" if value is None or value != value else f"{value:.{digits}g}"
-
-
-def marked(name: str, private: bool, code: object) -> str:
-    """A name, with what a reader must not miss: that no ε holds, or that its code ran beside the rows."""
-    foreign = code if isinstance(code, str) and code != "built in" else ""
-    marks = "; ".join(filter(None, ("" if private else "not private", foreign)))
-    return f"{name} ({marks})" if marks else name

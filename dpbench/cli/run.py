@@ -34,7 +34,6 @@ from dpbench.cli.options import (
 from dpbench.cli.output import (
     duration,
     lazily,
-    marked,
     number,
     print_columns,
     print_table,
@@ -220,6 +219,8 @@ def _refuse_long_runs(seconds: float) -> None:
 
 def _print(table: pandas.DataFrame) -> None:
     """One line per setting."""
+    from dpbench.run.row import marked
+
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "problem": lambda row: row["problem"],
         "algorithm": lambda row: marked(row["algorithm"], row["private"], row["code"]),

@@ -11,7 +11,7 @@ from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import DELTA, RELATION
 from dpbench.comparing import ranking
 from dpbench.leaderboard import entrants
-from dpbench.run.row import settings_of
+from dpbench.run.row import BUILT_IN, settings_of
 
 ESTIMATORS = {"logistic": "PrivateClassifier", "squared": "PrivateRegressor"}
 
@@ -56,14 +56,17 @@ def arguments(row: ranking.Ranked, reference: str) -> dict[str, Any]:
     return named | {"accounting": row.accounting} | settings
 
 
-def of(source: Source, row: ranking.Ranked, reference: str, *, loss: str, weights: dict[str, float]) -> str:
+def of(
+    source: Source, row: ranking.Ranked, reference: str, *, loss: str, weights: dict[str, float], served: bool = False
+) -> str:
     """Python that fits one model on all rows by the row's method and settings, as they were ranked.
 
-    By the estimators, which save the model, wherever they take the problem; else by `dpbench.fit`.
+    By the estimators, which save the model, wherever they take the problem; else by `dpbench.fit`. served: of a method
+    that is not built in, whether it runs where no rows are, as the estimators run it.
     """
-    given = arguments(row, reference) | weights
+    given, trusted = arguments(row, reference) | weights, row.code != BUILT_IN and not served
     # An estimator saves its model with a statement; `dpbench.fit` takes what no estimator does.
-    if loss in ESTIMATORS and weights.keys() <= {"l2"}:
+    if loss in ESTIMATORS and weights.keys() <= {"l2"} and not trusted:
         named = ("algorithm", "epsilon", "delta", "relation", "accounting", "l2")
         settings = {name: value for name, value in given.items() if name not in named}
         words = [f"{row.epsilon!r}", f"schema={source.file!r}", f"algorithm={reference!r}"]
@@ -75,6 +78,8 @@ def of(source: Source, row: ranking.Ranked, reference: str, *, loss: str, weight
     else:
         given |= {"loss": loss} if loss != "logistic" else {}
         words = ["table", f"schema={source.file!r}", "row_bound=None"]
-        words += [f"{name}={value!r}" for name, value in given.items()]
+        words += [f"{name}={value!r}" for name, value in given.items()] + ["trusted=True"] * trusted
         begin, end = "fit = dpbench.fit(", [")", "print(fit.w, fit.guarantee)"]
-    return "\n".join([*source.lines, begin, *(f"    {word}," for word in words), *end, ""])
+    where = "beside the rows, as it works on them" if trusted else "in a process without the rows"
+    foreign = [f"# {row.algorithm} is foreign code: this runs it {where}."] * (row.code != BUILT_IN)
+    return "\n".join([*source.lines, *foreign, begin, *(f"    {word}," for word in words), *end, ""])

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
@@ -12,18 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench import files
+from dpbench import algorithms, datasets, files
 from dpbench.comparing import code, pilot, ranking, rows
 from dpbench.comparing.code import Source
 from dpbench.comparing.ranking import Ranked
 from dpbench.comparing.references import Reference, references
-from dpbench.datasets import own as own_arrays
+from dpbench.datasets import cache as data_cache
+from dpbench.datasets import own
 from dpbench.errors import DataError, UserError, at_least, positive, several, silent
+from dpbench.problems import build, losses, regularisers
+from dpbench.run import runner
+from dpbench.run.job import Job, make_job
+from dpbench.run.row import BUILT_IN
+from dpbench.run.runner import Progress
+from dpbench.run.store import Store
 from dpbench.study.overview import counts_as_public
 
 if TYPE_CHECKING:
-    from dpbench.run.job import Job
-    from dpbench.run.runner import Progress
     from dpbench.schema import Schema
 
 RECIPE = "by its schema"
@@ -128,19 +133,13 @@ def compare(
         seeds: replicates of each.
         results, jobs: as of `run_algorithm`; the runs go to `results/adhoc/compare-DATA`.
         cache: keep the prepared rows, which nobody but the user may read, and the runs, so that the next call makes
-            none of them again; `forget` removes both. False removes them at the end.
+            none of them again; `forget` removes both. False keeps them in a folder of this call, gone at the end.
         reading: called with what is being done and the share of it while the file is read.
         progress, notify: as of `run_algorithm`.
 
     Raises:
         UserError, DataError: in one line that names the argument or column.
     """
-    from dpbench import datasets
-    from dpbench.datasets import own
-    from dpbench.problems import build, losses, regularisers
-    from dpbench.run import runner
-    from dpbench.run.store import Store
-
     epsilons = _checked(several(epsilon), holdout, seeds, jobs)
     weights = {name: weight for name, weight in (("l1", l1), ("l2", l2)) if weight}
     if loss in UNFIT:
@@ -159,7 +158,7 @@ def compare(
     loss = loss or ("logistic" if table.task == "binary" else "squared")
     labels = datasets.labels_of(table.task)
     name = own.stem_of(data)
-    try:
+    with nullcontext(results) if cache else data_cache.apart() as place:
         dataset = own.keep(table.X, table.y, name, RECIPE, labels=labels, held_out=table.held_out, whose=table.whose,
                            source=data)  # fmt: skip
         words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
@@ -172,7 +171,7 @@ def compare(
                 f"dpbench compare --data {os.fspath(data)} --forget removes them"
             )
         # Runs are kept apart from those of papers: their scores are of somebody's rows.
-        store = Store(results, "adhoc", results_of(dataset, results).name)
+        store = Store(place, "adhoc", results_of(dataset, place).name)
         files.private_folder(store.folder)  # its scores are exact
         trial = table.X.shape[0] >= pilot.FROM
         inner = (pilot.made if trial else pilot.folds)(dataset, words, name, data)
@@ -195,15 +194,12 @@ def compare(
                 pilot.cut(entered, seen, references_of)
             found.append(replace(ranking.rank(entered, each, references_of, store, run), inner=seen))
         lines = references(build(problem), datasets.load(dataset), table.classes)
-    finally:
-        if not cache:
-            forget(data, results=results)
-    first = found[0]
-    snippet = ""
-    if first.best is not None and first.best.algorithm in first.useful:
-        reference = first.references[first.best.algorithm]
-        source = Source(os.fspath(data), target, schema)
-        snippet = code.of(source, first.best, reference, loss=loss, weights=weights)
+        first, snippet = found[0], ""
+        if first.best is not None and first.best.algorithm in first.useful:
+            reference = first.references[first.best.algorithm]
+            served = first.best.code != BUILT_IN and _is_served(problem, first.best, reference, run)
+            source = Source(os.fspath(data), target, schema)
+            snippet = code.of(source, first.best, reference, loss=loss, weights=weights, served=served)
     told = (ranking.recommendation(one, lines[0].name) for one in found)
     return Comparison(
         found,
@@ -244,6 +240,17 @@ def _check_size(data: str | os.PathLike[str], table: rows.OwnTable) -> None:
                 )
 
 
+def _is_served(problem: str, best: Ranked, reference: str, run: ranking.RunJobs) -> bool:
+    """Whether the method runs where no rows are, as a fit runs code that is not dpbench's."""
+    given = code.arguments(best, reference)
+    named = {name: given.pop(name) for name in ("epsilon", "delta", "relation", "accounting")}
+    try:
+        served = algorithms.SERVED + given.pop("algorithm")
+        return not run([make_job(problem=problem, algorithm=served, seed=0, settings=given, **named)]).failed
+    except UserError:
+        return False
+
+
 def results_of(dataset: str, results: str | os.PathLike[str]) -> Path:
     """The folder of the finished runs on a data set that `datasets.own.keep` stored."""
     return Path(results) / "adhoc" / f"compare-{dataset}"
@@ -262,15 +269,6 @@ def forget(data: str | os.PathLike[str], *, results: str | os.PathLike[str] = "r
     Raises:
         UserError: a folder cannot be removed.
     """
-    gone = []
     # Folds and trials are copies of the file's rows as well, under the same source.
-    for name in own_arrays.copies(data):
-        gone.append(own_arrays.forget(name))
-        scores = results_of(name, results)
-        if scores.is_dir():
-            try:
-                shutil.rmtree(scores)
-            except OSError as error:
-                raise UserError(f"{scores}: {error.strerror}") from error
-            gone.append(scores)
-    return gone
+    of_each = ((copy, results_of(copy.name.removesuffix("-v1"), results)) for copy in own.copies(data))
+    return [own.forget(folder) for folder in chain.from_iterable(of_each) if folder.is_dir()]

@@ -23,7 +23,7 @@ from dpbench.leaderboard.places import pick
 from dpbench.problems import catalogue
 from dpbench.run import outcomes
 from dpbench.run.job import Job
-from dpbench.run.row import settings_of
+from dpbench.run.row import marked, settings_of
 from dpbench.run.runner import RunSummary
 from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry
@@ -62,6 +62,11 @@ class Ranked(NamedTuple):
     gain: float
     gain_se: float
     gain_spread: float
+
+    @property
+    def shown(self) -> str:
+        """Its name, with what a reader must not miss."""
+        return marked(self.algorithm, self.private, self.code)
 
 
 @dataclass(frozen=True)
@@ -275,12 +280,12 @@ def recommendation(ranked: Ranking, baseline: str) -> Iterator[str]:
 
     baseline: what a useful model has to beat, in words.
     """
-    best = ranked.best
+    best, shown = ranked.best, {row.algorithm: row.shown for row in frames.records(ranked.table, Ranked)}
     if best is None:
         yield f"Do not use any at ε = {ranked.epsilon:g}: no method ended with a finite loss."
         return
     if best.algorithm not in ranked.useful:
-        what = f"{best.algorithm}, chosen on the other rows, is not" if ranked.useful else "none is"
+        what = f"{best.shown}, chosen on the other rows, is not" if ranked.useful else "none is"
         yield (
             f"Do not use any of these at ε = {ranked.epsilon:g}: on the rows held out {what} better than {baseline} by "
             "two standard errors, neither in loss nor in accuracy. More rows or a larger ε would help; so would fewer "
@@ -289,35 +294,35 @@ def recommendation(ranked: Ranking, baseline: str) -> Iterator[str]:
         ranks = ranked.table[ranked.table["auc"] > 0.6]
         if len(ranks):
             first = ranks.sort_values("auc").iloc[-1]
-            yield f"{first.algorithm} ranks rows all the same (AUC {first.auc:.2f}): another threshold may serve."
+            name = shown[first.algorithm]
+            yield f"{name} ranks rows all the same (AUC {first.auc:.2f}): another threshold may serve."
         return
     settings = ranked.settings_of(best)
-    yield f"At ε = {ranked.epsilon:g} use {best.algorithm}" + (f" with {settings}." if settings else ".")
+    yield f"At ε = {ranked.epsilon:g} use {best.shown}" + (f" with {settings}." if settings else ".")
     if best.counts_public:
         yield f"It takes {best.counts_public} from the data and counts that as public: its ε does not cover it."
     lowest = ranked.table.loc[ranked.table["algorithm"].isin(ranked.useful)].iloc[0]
     if lowest["mean"] < best.mean and lowest["counts_public"]:
         yield (
-            f"{lowest['algorithm']} has a lower loss ({lowest['mean']:.3g}), and counts {lowest['counts_public']} "
-            "as public."
+            f"{shown[lowest['algorithm']]} has a lower loss ({lowest['mean']:.3g}), and counts "
+            f"{lowest['counts_public']} as public."
         )
     if best.gain <= TIE * best.gain_se and np.isfinite(best.accuracy):
         yield (
             f"It is not right more often than {baseline}: it ranks rows better than chance (AUC {best.auc:.2f}), so "
-            f"use its "
-            "probabilities, or another threshold."
+            "use its probabilities, or another threshold."
         )
     if best.beaten_by:
         yield (
-            f"On the rows held out {lowest['algorithm']} is better by more than two standard errors; on the rows by "
-            "which the method was chosen it is not."
+            f"On the rows held out {shown[lowest['algorithm']]} is better by more than two standard errors; on the "
+            "rows by which the method was chosen it is not."
         )
     elif ranked.tied:
-        yield f"As good within two standard errors: {', '.join(ranked.tied)}."
+        yield f"As good within two standard errors: {', '.join(shown[name] for name in ranked.tied)}."
     first = ranked.table.iloc[ranked.table["accuracy"].fillna(0).argmax()]
     if first.accuracy > best.accuracy:
-        yield f"Right most often: {first.algorithm}, on {100 * first.accuracy:.1f} % of the rows."
-    poor = [name for name in ranked.table["algorithm"] if name not in ranked.useful]
+        yield f"Right most often: {shown[first.algorithm]}, on {100 * first.accuracy:.1f} % of the rows."
+    poor = [shown[name] for name in ranked.table["algorithm"] if name not in ranked.useful]
     if poor:
         yield f'These methods do not beat "{baseline}": {", ".join(poor)}.'
 

@@ -16,7 +16,10 @@ import functools
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -62,8 +65,27 @@ class Dataset:
         return open_dataset, (self.folder,)
 
 
+APART = "apart-"  # what the names of places apart begin with
+_apart: ContextVar[Path | None] = ContextVar("apart", default=None)
+
+
+@contextmanager
+def apart() -> Iterator[Path]:
+    """Yields a new folder in the cache, which is the cache itself until the end, in this context, and then gone."""
+    with ExitStack() as ends:
+        try:
+            root().mkdir(parents=True, exist_ok=True)
+            folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix=APART, dir=root())))
+        except OSError as error:
+            raise UserError(f"{root()}: {reason(error)}; set DPBENCH_DATA to a writable folder with room") from error
+        ends.callback(_apart.reset, _apart.set(folder))
+        yield folder
+
+
 def root() -> Path:
     """The cache folder; it need not exist yet."""
+    if (place := _apart.get()) is not None:
+        return place
     if os.environ.get("DPBENCH_DATA"):
         return Path(os.environ["DPBENCH_DATA"]).expanduser().resolve()
     if Path("datasets").is_dir():

@@ -168,24 +168,23 @@ def folder_of(name: str) -> Path:
     return cache.root() / "prepared" / f"{name}-v1"
 
 
-def copies(source: str | os.PathLike[str]) -> list[str]:
-    """The data sets that `keep` made of a file, which need not be there any more."""
-    place, names = _place(source), []
-    for folder in sorted((cache.root() / "prepared").glob(f"{OWN}*-v1")):
-        name = folder.name.removesuffix("-v1")
-        try:
-            sources = cache.manifest_of(folder).get("sources")
-        except (OSError, ValueError):
-            sources = None
-        # Damaged, and still somebody's rows: the name says whose.
-        if name.startswith(f"{OWN}{stem_of(source)}-") if sources is None else place in sources:
-            names.append(name)
-    return names
+def copies(source: str | os.PathLike[str]) -> list[Path]:
+    """The folders that `keep` made of a file, which need not be there any more; in a place apart, that place."""
+    place, found = _place(source), list[Path]()
+    for root in (cache.root(), *sorted(cache.root().glob(f"{cache.APART}*"))):
+        for folder in sorted((root / "prepared").glob(f"{OWN}*-v1")):
+            try:
+                sources = cache.manifest_of(folder).get("sources")
+            except (OSError, ValueError):
+                sources = None
+            # Damaged, and still somebody's rows: the name says whose.
+            if folder.name.startswith(f"{OWN}{stem_of(source)}-") if sources is None else place in sources:
+                found.append(folder if root == cache.root() else root)
+    return list(dict.fromkeys(found))
 
 
-def forget(name: str) -> Path:
-    """Remove what `keep` stored under `name`; the folder that is gone. Raises UserError where it cannot be."""
-    folder = folder_of(name)
+def forget(folder: Path) -> Path:
+    """Remove a folder of somebody's rows or of their scores, and return it. Raises UserError where it cannot be."""
     try:
         cache.discard(folder)
     except OSError as error:

@@ -98,7 +98,9 @@ def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, st
             if of_persons(problem):
                 public = rules.public_settings(name, target.n, target.d, 1.0)
                 # What is of the rows as they are would be no person's mean, even where it counts as public.
-                if not method.persons or method.public(make_settings(method, fixed | public)):
+                # A fit takes nobody's word for it but dpbench's own derivations: see `own.spec`.
+                derived = method.persons and not algorithms.not_ours(name, {})
+                if not derived or method.public(make_settings(method, fixed | public)):
                     why = OF_ROWS
         except NotAtHand:
             target = None

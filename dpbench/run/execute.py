@@ -36,7 +36,7 @@ from dpbench.problems.scores import held_out_scores
 from dpbench.run import outcomes
 from dpbench.run.bind import BatchRun, BoundRun, ObjectiveTrace, bind_jobs, own_columns
 from dpbench.run.job import Job
-from dpbench.run.row import RUNS, Point, Row
+from dpbench.run.row import BUILT_IN, RUNS, Point, Row
 from dpbench.serving.method import ServedMethod
 from dpbench.serving.process import isolation
 from dpbench.version import DISTRIBUTION, __version__
@@ -234,7 +234,7 @@ def code_of(job: Job, settings: BaseSettings) -> str:
     if isinstance(algorithms.get(job.algorithm), ServedMethod):
         return isolation()
     foreign = algorithms.not_ours(job.algorithm, msgspec.structs.asdict(settings))
-    return "built in" if foreign is None else "foreign code, trusted"
+    return BUILT_IN if foreign is None else "foreign code, trusted"
 
 
 def failed_row(job: Job, error: BaseException) -> Row:

@@ -66,7 +66,7 @@ def pooled(
     """
     from joblib import Parallel, delayed
 
-    jobs = jobs or cores()
+    jobs, data = jobs or cores(), str(cache.root())  # asked here: joblib draws tasks in threads of its own
     if jobs > 1:
         _room_for_pool()
     # Threads share one BLAS: a limit that a task sets would end with the first of them.
@@ -75,7 +75,7 @@ def pooled(
         yield from Parallel(
             n_jobs=jobs, backend=backend, return_as="generator" if ordered else "generator_unordered", batch_size=1,
             pre_dispatch="n_jobs",
-        )(delayed(_work)(function, task, os.getpid(), str(cache.root())) for task in tasks)  # fmt: skip
+        )(delayed(_work)(function, task, os.getpid(), data) for task in tasks)  # fmt: skip
 
 
 class Local:

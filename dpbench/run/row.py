@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = Mapping[str, Any]
 LEFT = ("traceback",)  # fields that are not kept
+BUILT_IN = "built in"  # in the column `code`
 
 
 class Row(msgspec.Struct, kw_only=True):
@@ -170,6 +171,13 @@ def completed(algorithm: str, text: str) -> str:
 def _optional(settings: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     """Name → field of the settings that have a default: reading them off the annotations takes half a millisecond."""
     return {field.name: field for field in msgspec.structs.fields(settings) if not field.required}
+
+
+def marked(name: str, private: bool, code: object) -> str:
+    """A method's name, with what a reader must not miss: that no ε holds, or that its code ran beside the rows."""
+    foreign = code if isinstance(code, str) and code != BUILT_IN else ""
+    marks = "; ".join(filter(None, ("" if private else "not private", foreign)))
+    return f"{name} ({marks})" if marks else name
 
 
 def setting(runs: pandas.DataFrame, name: str, default: Any = None) -> pandas.Series:

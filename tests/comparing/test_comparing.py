@@ -4,6 +4,7 @@ import json
 import os
 import sys
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 import numpy as np
@@ -13,7 +14,7 @@ import pytest
 import dpbench
 from dpbench.algorithms.rules import public_settings
 from dpbench.cli import main
-from dpbench.comparing import rows
+from dpbench.comparing import ranking, rows
 from dpbench.comparing.code import arguments
 from dpbench.comparing.ranking import lost
 from dpbench.errors import UserError
@@ -461,6 +462,59 @@ def test_private_copies_are_for_their_owner_alone_and_can_be_forgotten(call, csv
     assert call("compare", "--data", "my.csv", "--forget")[1] == "nothing is kept of my.csv\n"
 
 
+@pytest.mark.parametrize("served", [True, False])
+def test_the_printed_code_of_a_foreign_method_is_a_fit_that_is_not_refused(call, csv, tmp_path, monkeypatch, served):
+    looks = "class Looks(MyAlgorithm):\n    def run(self, problem, *more):\n        problem.X.sum()\n"
+    looks = f"{Path(MINE.rpartition(':')[0]).read_text()}\n\n{looks}        return super().run(problem, *more)\n"
+    (tmp_path / "looks.py").write_text(looks)
+    monkeypatch.setattr(entrants, "entrants", lambda: [])
+    schema = dpbench.draft_schema(csv, "label")[0].toml()
+    (tmp_path / "my.toml").write_text("\n".join(line for line in schema.splitlines() if not line.startswith("decide")))
+    args = compare("--seeds", 1, "--schema", "my.toml", "--algo", f"looks.py:{'MyAlgorithm' if served else 'Looks'}")
+    code, out, err = call(*args)
+    assert code == 0, err
+    assert "use averaged-gd (foreign code, trusted)" in out
+    snippet = out[out.index("import dpbench") :]
+    assert ("in a process without the rows" in snippet, "trusted=True" in snippet) == (served, not served)
+    exec(snippet, {})
+
+
+@pytest.mark.usefixtures("two")
+def test_two_without_a_cache_at_once_are_each_alone(csv, tmp_path, monkeypatch):
+    """The second begins and ends while the first is at its runs; a copy that is kept stays."""
+    rank, found = ranking.rank, []
+    how = {"seeds": 1, "jobs": 1, "results": tmp_path / "r"}
+    monkeypatch.setenv("DPBENCH_DATA", str(tmp_path / "cache"))
+    kept = dpbench.compare(csv, "label", **how)
+    before = sorted((tmp_path / "cache/prepared").iterdir())
+
+    def first(*args, **more):
+        monkeypatch.setattr(ranking, "rank", rank)
+        second = Thread(target=lambda: found.append(dpbench.compare(csv, "label", cache=False, **how)))
+        second.start()
+        second.join()
+        assert len([*(tmp_path / "cache").glob("apart-*/prepared/own-my-*")]) == 4  # its own alone
+        return rank(*args, **more)
+
+    monkeypatch.setattr(ranking, "rank", first)
+    found.append(dpbench.compare(csv, "label", cache=False, **how))
+    assert len(found) == 2
+    for one in found:
+        pd.testing.assert_frame_equal(one.ranking.table, kept.ranking.table)
+    assert sorted((tmp_path / "cache/prepared").iterdir()) == before
+    assert [*(tmp_path / "cache").iterdir()] == [tmp_path / "cache/prepared"]
+
+
+@pytest.mark.usefixtures("two")
+def test_what_a_killed_call_without_a_cache_left_can_be_forgotten(call, csv, tmp_path, monkeypatch):
+    monkeypatch.setattr("tempfile.TemporaryDirectory.cleanup", lambda self: self._finalizer.detach())
+    assert call(*compare("--seeds", 1, "--no-cache"))[0] == 0
+    (left,) = (tmp_path / "cache").iterdir()
+    assert left.stat().st_mode & 0o077 == 0
+    assert call("compare", "--data", "my.csv", "--forget")[1] == f"removed {left}\n"
+    assert not left.exists()
+
+
 @pytest.mark.usefixtures("two")
 @pytest.mark.parametrize("flawed", [False, True])
 def test_without_a_cache_nothing_stays(call, csv, tmp_path, monkeypatch, flawed):
@@ -470,5 +524,5 @@ def test_without_a_cache_nothing_stays(call, csv, tmp_path, monkeypatch, flawed)
             main([str(one) for one in compare("--seeds", 1, "--no-cache")])
     else:
         assert call(*compare("--seeds", 1, "--no-cache"))[0] == 0
-    assert list((tmp_path / "cache/prepared").iterdir()) == []
-    assert list((tmp_path / "results").rglob("*")) in ([], [tmp_path / "results/adhoc"])
+    assert list((tmp_path / "cache").iterdir()) == []
+    assert not (tmp_path / "results").exists()

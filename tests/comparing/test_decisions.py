@@ -119,6 +119,15 @@ def test_a_chosen_method_that_does_not_beat_the_constant_answer_is_not_recommend
     assert "chosen on the other rows" in " ".join(recommendation(chosen, "the mean"))
 
 
+def test_a_sentence_names_a_foreign_method_with_the_mark_of_the_table():
+    found = ranking(("a", 0.1, 5.0, 0), ("b", 0.1, 5.0, 0), ("c", 0.3, 0.0, 0))
+    found.table["code"] = "foreign code, trusted"
+    found = replace(found, references=dict.fromkeys("abc", "dp-gd"))
+    said = " ".join(recommendation(found, "the mean"))
+    assert [f"{name} (foreign code, trusted)" in said for name in "abc"] == [True] * 3
+    assert said.count("(foreign code, trusted)") == len([word for word in said.split() if word in "abc"])
+
+
 def test_what_counts_nothing_of_the_data_as_public_comes_first():
     found = ranking(("a", 0.1, 5.0, 0), ("b", 0.2, 5.0, 0), ("c", 0.3, 5.0, 0))
     found.table.loc[0, "counts_public"] = "the columns' scales"

@@ -195,12 +195,23 @@ def test_a_problem_of_kept_rows_counts_each_person_once(tmp_path, monkeypatch):
         assert catalogue.declare(part).n == len({*used})
 
 
+FOREIGN = """
+from dpbench.algorithms.gradient_descent import DPGradientDescent
+class Mine(DPGradientDescent):
+    name = "mine"
+    persons = True
+"""
+
+
 def test_of_persons_only_methods_that_are_derived_for_them_are_compared(tmp_path, monkeypatch):
     monkeypatch.setenv("DPBENCH_DATA", str(tmp_path))
     rng = np.random.default_rng(0)
     X, y = 0.4 * rng.uniform(-1, 1, (500, 3)), rng.choice([-1.0, 1.0], 500)
-    names = ["dp-gd", "dp-gcd", "objpert", "dp-sgd", "dp-nag"]
-    for whose, entered in ((None, names), (np.arange(500) // 2, names[:2])):  # the last takes an eigenvalue of the rows
+    mine = tmp_path / "mine.py"
+    mine.write_text(FOREIGN)
+    names = ["dp-gd", "dp-gcd", "objpert", "dp-sgd", f"{mine}:Mine", "dp-nag"]
+    # The last takes an eigenvalue of the rows, and of foreign code no fit takes persons on its author's word.
+    for whose, entered in ((None, names), (np.arange(500) // 2, names[:2])):
         problem = datasets.keep(X, y, "t", "drawn", held_out=(X[:5], y[:5]), whose=whose) + ":logistic,l2=0.1"
         field = ranking.field_of(problem, 1.0, names, 1)
         assert list(field.jobs) == entered
