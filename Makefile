@@ -55,7 +55,7 @@ reproduce: $(STAMP)  ## rebuild every figure and table at reduced size (minutes)
 	$(BIN)/dpbench reproduce
 
 again: $(STAMP)  ## make rows of the full profile again and compare them with those in the repository (hours)
-	for each in $(AGAIN); do $(BIN)/dpbench run --experiment $$each --profile full --out results-again --yes || exit 1; done
+	for each in $(AGAIN); do $(BIN)/dpbench run --experiment $$each --profile full --results results-again --yes || exit 1; done
 	$(BIN)/dpbench diff results-again/full results/full
 
 report: $(STAMP)  ## rebuild figures and tables of every profile from the rows at hand

@@ -108,6 +108,13 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f"known: {', '.join(spelled.values())}" if spelled else "none is registered"
 
 
+def marked(name: str, private: bool, code: object) -> str:
+    """A method's name, with what a reader must not miss: that no ε holds, or that its code ran beside the rows."""
+    foreign = code if isinstance(code, str) and code != "built in" else ""
+    marks = "; ".join(filter(None, ("" if private else "not private", foreign)))
+    return f"{name} ({marks})" if marks else name
+
+
 def counted(number: int, noun: str) -> str:
     """A number with its noun.
 

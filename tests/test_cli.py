@@ -37,6 +37,11 @@ MISTAKES = [
     ((*RUN, "--eps", "1,2"), "for several, repeat it: --eps 1 --eps 2"),
     (("run", "--algo", "dp-gd", "--dataset", "synthetic:logistic,l3=0.01"), "no regulariser 'l3'; known: l1, l2, w2"),
     (("run", "--algo", "dp-gd", "--dataset", "synthetic:squared"), "loss squared is not covered by its privacy proof"),
+    (("report", "--profile", "nope"), "unknown profile 'nope': known: adhoc, full, quick"),
+    (("report", "--check", "--profile", "adhoc"), "--profile adhoc goes without --check"),
+    (("report", "--figures", "x"), "No such option '--figures'"),
+    (("schema", "t.csv", "--schema", "x"), "No such option '--schema'"),
+    (("run", "--algo", "dp-gd", "--out", "x"), "No such option '--out'"),
     (("status", "--results", "nowhere"), "--results nowhere: there is no such folder"),
     ((*RUN, "--set", "T"), "KEY=VALUE"),
     ((*RUN, "--set", "T=1", "--set", "T=2"), "given twice"),
@@ -140,7 +145,7 @@ def test_an_unknown_key_in_a_grid_is_named_with_its_path(call, tmp_path):
 
 def test_results_that_cannot_be_written_are_named_before_anything_runs(call, tmp_path):
     (tmp_path / "taken").write_text("")
-    code, out, err = call(*RUN, "--set", "T=5", "--out", "taken")
+    code, out, err = call(*RUN, "--set", "T=5", "--results", "taken")
     assert (code, out) == (2, "")
     assert "cannot write results to taken/adhoc/dp-gd" in err
     assert err.count("\n") == 1

@@ -91,7 +91,7 @@ def test_a_paper_of_ones_own_is_begun_installed_run_reported_and_removed(install
     assert len((installed / "my_paper" / "my_paper" / "__init__.py").read_text().splitlines()) <= 60
     pip("install", "--no-deps", "--no-index", "--no-build-isolation", installed / "my_paper")
     own, of = installed / "own", ("--experiment", "my_paper", "--profile", "quick")
-    dpbench("run", *of, "--jobs", "1", "--out", own)
+    dpbench("run", *of, "--jobs", "1", "--results", own)
     assert [folder.name for folder in (own / "quick").iterdir()] == ["my_paper"]
     assert "120" in dpbench("status", *of, "--results", own)
     dpbench("report", *of, "--results", own, "--out", installed / "drawn")

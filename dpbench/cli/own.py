@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 @click.argument("data", metavar="FILE")
 @option("--target", metavar="COLUMN", help="What to predict.")
 @out("FILE.toml", "Where to write it; the terminal by default. Never overwrites.")
-@option("--check", "--schema", "schema", metavar="FILE.toml", help="Check the table by this schema instead.")
+@option("--check", "schema", metavar="FILE.toml", help="Check the table by this schema instead.")
 def schema(data: str, target: str | None, out: str | None, schema: str | None) -> int:
     """Draft the public schema of a csv, tsv or parquet file; with --check, list what a private fit would replace.
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @experiment("One experiment or artefact; all by default.")
 @profile("One profile; by default every profile that has results.", None, "quick|full|adhoc")
 @RESULTS
-@option("--out", "--figures", "figures", default="figures", metavar="DIR", help="Folder of the figures and pages.")
+@option("--out", "figures", default="figures", metavar="DIR", help="Folder of the figures and pages.")
 @flag("--check", help="Print the scorecard, claim by claim, and write nothing.")
 def report(
     reference: str | None,

@@ -40,7 +40,7 @@ from dpbench.cli.output import (
     progress,
     say,
 )
-from dpbench.errors import UserError, counted
+from dpbench.errors import UserError, counted, marked
 
 if TYPE_CHECKING:
     import pandas
@@ -166,7 +166,7 @@ HOUR = 3600.0
 @flag("--served", help="Run the algorithm in a process without the rows: private by construction.")
 @flag("--yes", help="Start even if the runs take more than an hour.")
 @DEBUG
-@option("--out", "--results", "results", default="results", metavar="DIR", help="Folder that the rows are added to.")
+@RESULTS
 def run(algorithm: tuple[str, ...], reference: str | None, debug: bool, yes: bool, **given: Any) -> int:
     """Run algorithms (--algo), or an experiment's grid (--experiment), and keep the rows.
 
@@ -219,8 +219,6 @@ def _refuse_long_runs(seconds: float) -> None:
 
 def _print(table: pandas.DataFrame) -> None:
     """One line per setting."""
-    from dpbench.run.row import marked
-
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
         "problem": lambda row: row["problem"],
         "algorithm": lambda row: marked(row["algorithm"], row["private"], row["code"]),
@@ -275,7 +273,7 @@ def status(experiment: str | None, profile: str | None, compact: bool, results: 
     # The papers' modules import pandas to draw and to judge, which a status does not.
     lazily("pandas")
     if typed("results") and not Path(results).is_dir():
-        raise UserError(f"--results {results}: there is no such folder; dpbench run --out {results} makes it")
+        raise UserError(f"--results {results}: there is no such folder; dpbench run --results {results} makes it")
     # The plans are half a million objects, and none of them is garbage.
     gc.disable()
     try:

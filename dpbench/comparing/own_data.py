@@ -158,7 +158,7 @@ def compare(
     loss = loss or ("logistic" if table.task == "binary" else "squared")
     labels = datasets.labels_of(table.task)
     name = own.stem_of(data)
-    with nullcontext(results) if cache else data_cache.apart() as place:
+    with nullcontext(results) if cache else data_cache.own_place() as place:
         dataset = own.keep(table.X, table.y, name, RECIPE, labels=labels, held_out=table.held_out, whose=table.whose,
                            source=data)  # fmt: skip
         words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])

@@ -17,13 +17,13 @@ from dpbench import algorithms, frames
 from dpbench.algorithms import rules
 from dpbench.algorithms.base import make_settings
 from dpbench.algorithms.rules import public_settings
-from dpbench.errors import UserError
+from dpbench.errors import UserError, marked
 from dpbench.leaderboard import entrants
 from dpbench.leaderboard.places import pick
 from dpbench.problems import catalogue
 from dpbench.run import outcomes
 from dpbench.run.job import Job
-from dpbench.run.row import marked, settings_of
+from dpbench.run.row import settings_of
 from dpbench.run.runner import RunSummary
 from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry

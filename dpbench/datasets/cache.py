@@ -65,26 +65,26 @@ class Dataset:
         return open_dataset, (self.folder,)
 
 
-APART = "apart-"  # what the names of places apart begin with
-_apart: ContextVar[Path | None] = ContextVar("apart", default=None)
+OWN_PLACE = "apart-"  # what the folders of single calls begin with
+_place: ContextVar[Path | None] = ContextVar("place", default=None)
 
 
 @contextmanager
-def apart() -> Iterator[Path]:
+def own_place() -> Iterator[Path]:
     """Yields a new folder in the cache, which is the cache itself until the end, in this context, and then gone."""
     with ExitStack() as ends:
         try:
             root().mkdir(parents=True, exist_ok=True)
-            folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix=APART, dir=root())))
+            folder = Path(ends.enter_context(tempfile.TemporaryDirectory(prefix=OWN_PLACE, dir=root())))
         except OSError as error:
             raise UserError(f"{root()}: {reason(error)}; set DPBENCH_DATA to a writable folder with room") from error
-        ends.callback(_apart.reset, _apart.set(folder))
+        ends.callback(_place.reset, _place.set(folder))
         yield folder
 
 
 def root() -> Path:
     """The cache folder; it need not exist yet."""
-    if (place := _apart.get()) is not None:
+    if (place := _place.get()) is not None:
         return place
     if os.environ.get("DPBENCH_DATA"):
         return Path(os.environ["DPBENCH_DATA"]).expanduser().resolve()

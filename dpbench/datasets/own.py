@@ -169,9 +169,9 @@ def folder_of(name: str) -> Path:
 
 
 def copies(source: str | os.PathLike[str]) -> list[Path]:
-    """The folders that `keep` made of a file, which need not be there any more; in a place apart, that place."""
+    """The folders that `keep` made of a file, which may be gone; of a call that was to keep none, its own folder."""
     place, found = _place(source), list[Path]()
-    for root in (cache.root(), *sorted(cache.root().glob(f"{cache.APART}*"))):
+    for root in (cache.root(), *sorted(cache.root().glob(f"{cache.OWN_PLACE}*"))):
         for folder in sorted((root / "prepared").glob(f"{OWN}*-v1")):
             try:
                 sources = cache.manifest_of(folder).get("sources")

@@ -131,6 +131,8 @@ def check(
     reference: str | None = None, profile: str | None = None, *, results: str | os.PathLike[str] = "results"
 ) -> Iterator[Context | Experiment]:
     """What `report --check` judges: a context per selected experiment and profile; the experiment where no rows are."""
+    if profile == "adhoc":
+        raise UserError("--profile adhoc goes without --check: runs of your own have no claims to judge")
     for experiment, _ in _selection(reference, profile):
         profiles = list(contexts(experiment, profile, results))
         yield from profiles
@@ -144,7 +146,7 @@ def _selection(reference: str | None, profile: str | None) -> list[tuple[Experim
         all_of = [experiments.get(name) for name in experiments.names()]  # a package's paper may have other profiles
         profiles = list(dict.fromkeys(each for one in all_of for each in one.grid()))
         if profile is not None and profile not in profiles:
-            raise UserError(f"unknown profile {profile!r}: {nearest(profile, profiles)}")
+            raise UserError(f"unknown profile {profile!r}: {nearest(profile, [*profiles, 'adhoc'])}")
         return [(one, "") for one in all_of if profile is None or profile in one.grid()]
     name, _, artefact = reference.partition("/")
     experiment = experiments.get(name)

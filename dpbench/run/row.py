@@ -173,13 +173,6 @@ def _optional(settings: type[msgspec.Struct]) -> dict[str, msgspec.structs.Field
     return {field.name: field for field in msgspec.structs.fields(settings) if not field.required}
 
 
-def marked(name: str, private: bool, code: object) -> str:
-    """A method's name, with what a reader must not miss: that no ε holds, or that its code ran beside the rows."""
-    foreign = code if isinstance(code, str) and code != BUILT_IN else ""
-    marks = "; ".join(filter(None, ("" if private else "not private", foreign)))
-    return f"{name} ({marks})" if marks else name
-
-
 def setting(runs: pandas.DataFrame, name: str, default: Any = None) -> pandas.Series:
     """One setting of each run; `default` where it has none of that name."""
     return runs["settings"].map(lambda text: settings_of(text).get(name, default))

@@ -252,9 +252,9 @@ def test_from_the_command_line_with_an_algorithm_that_only_the_driver_has(cluste
     (tmp_path / "mine.py").write_text(MINE)
     cluster.worker("a")
     command = ("run", "--algo", "mine.py:Mine", "--dataset", "synthetic", "--seeds", 2, "--jobs", 1)
-    code, out, err = call(capsys, *command, "--out", "remote", "--backend", "dask", "--scheduler", cluster.address)
+    code, out, err = call(capsys, *command, "--results", "remote", "--backend", "dask", "--scheduler", cluster.address)
     assert (code, "2 done" in err) == (0, True), err
-    assert call(capsys, *command, "--out", "local")[1] == out
+    assert call(capsys, *command, "--results", "local")[1] == out
 
 
 @pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl to make a certificate with")

@@ -69,7 +69,7 @@ def told(shell, command):
     return shell.stdout.readline().strip()
 
 
-ON_DISK = (*RUN, "--seeds", 1, "--jobs", 1, "--out", "disk/results")
+ON_DISK = (*RUN, "--seeds", 1, "--jobs", 1, "--results", "disk/results")
 
 
 def test_a_full_disk_is_one_line_keeps_what_was_finished_and_goes_on_with_room(call, disk, tmp_path):
