@@ -12,6 +12,7 @@ import pytest
 from _pytest.doctest import DoctestModule
 
 from dpbench import datasets
+from dpbench.algorithms import registry
 from dpbench.cli import main
 from dpbench.datasets import cache
 from dpbench.run import executors
@@ -79,6 +80,13 @@ def one_core():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(executors, "cores", lambda: 1)
         yield
+
+
+@pytest.fixture(autouse=True)
+def no_code_of_others():
+    """What a test before this one imported changes nothing of how built-in methods run."""
+    registry.FOREIGN.clear()
+    os._exit = registry.EXIT
 
 
 @pytest.fixture(scope="session")

@@ -1163,7 +1163,15 @@ BOX, IN_BOX = "serving/sandbox.py", "serving/test_sandbox.py::test_"
 BITS = "serving/test_bits.py::test_a_served_run_has_the_bits_of_the_run_in_process"
 THIRD = "serving/test_third_set.py::test_"
 NO_METHOD = RUN_BY + "what_cannot_be_served_is_refused_in_one_line"
+APART = "run/test_runner.py::test_code_of_others_runs_in_no_process_in_which_a_built_in_method_does[how0]"
 SERVING += [
+    Mutant("run/cluster.py", "if foreign or registry.FOREIGN:", "if foreign:", APART,
+           "a built-in method runs where code of others has changed it"),
+    Mutant("run/cluster.py", "THEIRS if foreign else OURS", "THEIRS", APART,
+           "a built-in method runs in the process of code of others"),
+    Mutant("algorithms/registry.py", "    os._exit = ended\n", "",
+           "run/test_runner.py::test_a_file_that_ends_its_process_is_a_mistake_of_its_own",
+           "a file ends the command with success"),
     Mutant(SERVER, "raise RefusedRequest(f\"{type(request).__name__}: {told}\") from None", "continue",
            ATTACK + "a_refusal_ends_the_run_though_the_method_asks_on", "a method asks until one is not refused"),
     Mutant(SERVER, "if W.shape != (1, self.problem.d):\n            raise RefusedRequest(f\"iterates", "if False:\n"

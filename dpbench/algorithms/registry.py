@@ -11,6 +11,7 @@ import hashlib
 import importlib
 import importlib.util
 import itertools
+import os
 import re
 from collections.abc import Mapping
 from importlib.machinery import ModuleSpec, SourceFileLoader
@@ -18,7 +19,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from stat import S_ISREG
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from dpbench.algorithms.base import Algorithm
 from dpbench.errors import UserError, nearest
@@ -102,6 +103,23 @@ ALIASES = {
 SERVED = "served:"  # stands before the reference of a method that is to run where no rows are
 # "module:function" that makes one from a name or class and the text of its file. `dpbench.run` enters it here.
 SERVE: list[str] = []
+# Files and entry points whose code this process has imported: it may have changed whatever else runs here.
+FOREIGN: list[str] = []
+EXIT = os._exit
+
+
+def _note(name: str) -> None:
+    """Enter what is about to be imported into `FOREIGN`; from now on it ends this process only by an exception."""
+    FOREIGN.append(name)
+    process = os.getpid()
+
+    def ended(status: int) -> NoReturn:
+        if os.getpid() != process:  # a fork of it
+            EXIT(status)
+        raise SystemExit(status)
+
+    # A command would end with this code, which may be 0, and without a word.
+    os._exit = ended
 
 
 def _serve(reference: str, source: bytes) -> Algorithm:
@@ -174,6 +192,7 @@ def _registered(name: str) -> Algorithm:
         return _checked(getattr(importlib.import_module(module), attribute), name)()
     plugins = _plugins()
     if name in plugins:
+        _note(name)
         return _checked(plugins[name].load(), f"entry point {name}")()
     if name.endswith(".py"):
         raise UserError(f"algorithm {name}: name the class in it, {name}:Class")
@@ -251,6 +270,7 @@ def _attribute(file: Path, class_name: str, digest: str) -> Any:
     spec = ModuleSpec(file.stem, loader, origin=str(file))
     spec.has_location = True  # its module has a __file__
     module = importlib.util.module_from_spec(spec)
+    _note(str(file))
     try:
         loader.exec_module(module)
     except (Exception, SystemExit) as error:  # a user's file may fail in any way; the line says where

@@ -21,9 +21,10 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, cast
 import msgspec
 
 from dpbench import datasets
+from dpbench.algorithms import registry
 from dpbench.datasets import loading
-from dpbench.errors import UserError, how_to_install
-from dpbench.run.execute import execute, failed_row
+from dpbench.errors import UserError, WorkerDied, how_to_install
+from dpbench.run.execute import OURS, THEIRS, execute, failed_row
 from dpbench.run.job import Job
 from dpbench.run.row import Point, Row
 from dpbench.version import __version__
@@ -194,7 +195,7 @@ class Cluster:
         from distributed import CancelledError, KilledWorker
 
         try:
-            rows: BatchRows | None = future.result()
+            rows: BatchRows | WorkerDeath | None = future.result()
             return rows
         except KilledWorker as death:
             return WorkerDeath(death.allowed_failures + 1, "KilledWorker")
@@ -228,7 +229,22 @@ def check_version(driver: str) -> None:
         raise UserError(f"a worker has dpbench {__version__}, the driver {driver}: install the same version")
 
 
-def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> BatchRows | None:
+def computed(batch: Batch) -> BatchRows | WorkerDeath:
+    """How a batch ended that was computed here, or in a process of its own where it or code beside it is not ours.
+
+    Code that is not dpbench's own may change what else runs in its process, and end it: so rows that say *built in*
+    are of processes that have imported nothing else.
+    """
+    foreign = batch[0].foreign
+    try:
+        if foreign or registry.FOREIGN:
+            return BatchRows(*(THEIRS if foreign else OURS).execute(batch))
+        return BatchRows(*execute(batch))
+    except WorkerDied as death:
+        return WorkerDeath(1, str(death))
+
+
+def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> BatchRows | WorkerDeath | None:
     """On a worker: the rows of a batch, or None if the data set must be sent first."""
     from threadpoolctl import threadpool_limits
 
@@ -241,7 +257,7 @@ def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> 
         path, _, name = batch[0].algorithm.rpartition(":")
         here = f"{_source_file(Path(path).name, parcel.source)}:{name}"
         batch = [msgspec.structs.replace(job, algorithm=here) for job in batch]
-    return BatchRows(*execute(batch))
+    return computed(batch)
 
 
 @functools.cache

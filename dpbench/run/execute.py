@@ -7,17 +7,24 @@ run could release.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
+import threading
+import time
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import lru_cache
 from importlib import metadata
 from importlib.util import find_spec
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from pathlib import Path
 from traceback import extract_tb, format_exception
 from typing import Any
@@ -27,7 +34,9 @@ import numpy as np
 from threadpoolctl import ThreadpoolController
 
 from dpbench import algorithms, datasets
+from dpbench.algorithms import registry
 from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult
+from dpbench.datasets import cache
 from dpbench.errors import Defect, UserError, WorkerDied
 from dpbench.privacy.noise import stream
 from dpbench.problems import Problem, build
@@ -75,6 +84,7 @@ def _libraries(modules: int) -> ThreadpoolController:
 # A timed run shorter than this is made twice, and the second is measured: the first pages in the data, solves for the
 # noise scale (which is kept) and compiles loops. In a longer one these do not count.
 REHEARSED = 10.0  # seconds
+PATH = os.pathsep.join(filter(None, sys.path))  # as it is before any code that is not ours could change it
 
 
 def execute(jobs: list[Job], nudge: float = 0.0) -> tuple[list[Row], list[Point]]:
@@ -88,6 +98,85 @@ def execute(jobs: list[Job], nudge: float = 0.0) -> tuple[list[Row], list[Point]
             return _sweep(jobs[0], nudge) if jobs[0].sweep else _execute(jobs, nudge)
         except (Exception, SystemExit) as error:  # a method that exits would end the command with its own code
             return [failed_row(job, error) for job in jobs], []
+
+
+class OtherProcess:
+    """A process that computes the jobs it is sent, one call at a time, until this one ends."""
+
+    _process: subprocess.Popen[bytes] | None = None
+    _pipe: Connection
+
+    def __init__(self) -> None:
+        self._free = threading.Lock()
+        atexit.register(self.end)
+
+    def _start(self) -> None:
+        self._pipe, there = Pipe()
+        command = f"from dpbench.run import execute; execute.answer({there.fileno()}, {os.getpid()})"
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", command], pass_fds=[there.fileno()], env={**os.environ, "PYTHONPATH": PATH}
+            )
+
+    def execute(self, jobs: list[Job]) -> tuple[list[Row], list[Point]]:
+        """See `execute`; WorkerDied where the process ends before it has answered."""
+        with self._free:
+            try:
+                if self._process is None:
+                    self._start()
+                self._pipe.send((jobs, str(cache.root())))
+                rows: tuple[list[Row], list[Point]] = self._pipe.recv()
+                return rows
+            except (EOFError, OSError):
+                raise WorkerDied(f"it ended with {self.end()}") from None
+            except BaseException:
+                self.end()  # its answer, if there is one, would be taken for that to the next question
+                raise
+
+    def end(self) -> int:
+        """End it; the code that it ended with."""
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        self._pipe.close()
+        try:
+            return process.wait(1)  # it ends by itself, with a code of its own, where its pipe is closed
+        except subprocess.TimeoutExpired:
+            process.kill()
+            return process.wait()
+
+
+OURS, THEIRS = OtherProcess(), OtherProcess()  # for dpbench's own code alone, and for other code
+
+
+def answer(place: int, driver: int) -> None:
+    """In a process of its own: compute what is asked for over the pipe `place`, until its other end is closed."""
+    end_with(driver)
+    with Connection(place) as pipe, contextlib.suppress(EOFError, OSError):
+        while True:
+            jobs, os.environ["DPBENCH_DATA"] = pipe.recv()
+            try:
+                made = execute(jobs)
+            except BaseException as error:  # Ctrl-C is not heard here, so it is the method that raised
+                made = [failed_row(job, error) for job in jobs], []
+            pipe.send(made)
+
+
+@functools.cache
+def end_with(driver: int) -> None:
+    """End this process, a worker, soon after a driver that was killed.
+
+    Ctrl-C, which a terminal sends to workers too, is the driver's to answer: between two batches it was a traceback.
+    """
+
+    def watch() -> None:
+        while os.getppid() == driver:
+            time.sleep(1)
+        registry.EXIT(1)
+
+    if os.getpid() != driver:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        threading.Thread(target=watch, daemon=True).start()
 
 
 def _execute(jobs: list[Job], nudge: float) -> tuple[list[Row], list[Point]]:

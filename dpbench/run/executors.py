@@ -8,11 +8,8 @@ and how.
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
-import signal
 import threading
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -24,8 +21,8 @@ from threadpoolctl import threadpool_limits
 
 from dpbench.datasets import cache
 from dpbench.errors import UserError, WorkerDied, at_least, nearest
-from dpbench.run.cluster import Batch, BatchRows, Cluster, Executor, WorkerDeath
-from dpbench.run.execute import execute, failed_row
+from dpbench.run.cluster import Batch, BatchRows, Cluster, Executor, WorkerDeath, computed
+from dpbench.run.execute import end_with, failed_row
 
 ATTEMPTS = 3  # of a batch whose worker died under it
 BACKENDS = ("loky", "threading", "dask")
@@ -45,7 +42,7 @@ class Here:
 
     def run(self, batches: dict[int, Batch]) -> Iterator[tuple[int, BatchRows | WorkerDeath]]:
         for index, batch in batches.items():
-            yield index, BatchRows(*execute(batch))
+            yield index, computed(batch)
 
 
 POOL_THREADS = 4  # that joblib's pool starts in this process: its manager, a queue's feeder, and some to spare
@@ -168,30 +165,13 @@ def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Batc
             yield waiting.pop(index), ended
 
 
-def _indexed(index: int, batch: Batch) -> tuple[int, BatchRows]:
-    return index, BatchRows(*execute(batch))
+def _indexed(index: int, batch: Batch) -> tuple[int, BatchRows | WorkerDeath]:
+    return index, computed(batch)
 
 
 def _work(function: Callable[..., T], task: tuple[Any, ...], driver: int, data: str) -> T:
-    _end_with(driver)
+    end_with(driver)  # loky lets a worker wait for more work for five minutes
     # loky keeps its workers between calls, and one of an earlier call may know another folder of data.
     if os.getpid() != driver:
         os.environ["DPBENCH_DATA"] = data
     return function(*task)
-
-
-@functools.cache
-def _end_with(driver: int) -> None:
-    """End this worker soon after a driver that was killed; loky lets it wait for more work for five minutes.
-
-    Ctrl-C, which a terminal sends to workers too, is the driver's to answer: between two batches it was a traceback.
-    """
-
-    def watch() -> None:
-        while os.getppid() == driver:
-            time.sleep(1)
-        os._exit(1)
-
-    if os.getpid() != driver:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
-        threading.Thread(target=watch, daemon=True).start()

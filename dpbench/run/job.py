@@ -122,6 +122,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         except ArithmeticError:
             return math.inf
 
+    @property
+    def foreign(self) -> bool:
+        """Whether it runs code that is not dpbench's own; nothing is imported to know."""
+        settings = msgspec.json.decode(self.settings)
+        swept = ({name: value} for name, values in self.axes.items() for value in values)
+        return any(algorithms.not_ours(self.algorithm, settings | one) for one in [{}, *swept])
+
     def members(self) -> list[Job]:
         """The runs of a sweep, in the order of `itertools.product` over its values (names sorted)."""
         settings, axes = self.parsed(), self.axes

@@ -7,6 +7,7 @@ Every one keeps its ε by its ledger, and most are `Honest` and one thing more.
 import contextlib
 import logging
 import os
+import signal
 import sqlite3
 import sys
 from pathlib import Path
@@ -299,7 +300,7 @@ class EndsEarly(Honest):
     """Its process ends before its runs do."""
 
     def end(self, problem, W):
-        os._exit(0)
+        os.kill(os.getpid(), signal.SIGKILL)
 
 
 HONEST = (HonestAndTalkative, HonestBehindADecoy, HonestlyCurved, HonestPowerClip)

@@ -7,10 +7,12 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from dpbench.algorithms.gradient_descent import DPGradientDescent
 from dpbench.datasets import own
 from dpbench.errors import UserError
 from dpbench.run import execute, executors, runner
@@ -150,21 +152,71 @@ def test_a_failing_job_is_a_row_and_the_sweep_goes_on(tmp_path):
 
 
 EXITING = """
+import os
+from dpbench.algorithms import registry
 from dpbench.algorithms.base import Algorithm, Disclosure
 class Exiting(Algorithm):
     name = "exiting"
     discloses = (Disclosure("w", "the iterate"),)
     def run(self, problem, W, mechanisms, settings, trace):
-        raise SystemExit(0)
+        {ends}
 """
 
 
-def test_a_method_that_exits_is_a_failed_row_and_no_end_of_the_command(tmp_path):
+@pytest.mark.thorough_for("raise SystemExit*", "os.closerange*")
+@pytest.mark.parametrize(("ends", "status", "told"), [
+    ("raise SystemExit(0)", "defect", "SystemExit: 0"), ("raise KeyboardInterrupt", "defect", "KeyboardInterrupt"),
+    ("os._exit(0)", "defect", "SystemExit: 0"), ("registry.EXIT(0)", "died", "died 3 times (it ended with 0)"),
+    ("os.closerange(3, 64)", "died", "its worker process died 3 times"),
+])  # fmt: skip
+def test_a_method_that_exits_is_a_failed_row_and_no_end_of_the_command(tmp_path, ends, status, told):
     """Else `dpbench run` ended with that code, 0, and said nothing."""
-    (tmp_path / "exiting.py").write_text(EXITING)
+    (tmp_path / "exiting.py").write_text(EXITING.format(ends=ends))
+    store = Store(tmp_path, "p", "e")
     job = make_job(problem="synthetic", algorithm=f"{tmp_path / 'exiting.py'}:Exiting", epsilon=1, seed=0)
-    summary = runner.run([job], Store(tmp_path, "p", "e"))
-    assert (summary.failed, summary.statuses["done"]) == (1, 0)
+    summary = runner.run([job, *jobs(1)], store)
+    assert summary.statuses == {status: 1, "done": 1}
+    assert told in summary.failures[0].error
+
+
+def test_a_file_that_ends_its_process_is_a_mistake_of_its_own(tmp_path):
+    """In the process of the command, which would end with 0 and no word."""
+    (tmp_path / "ending.py").write_text("import os\nos._exit(0)\n")
+    with pytest.raises(UserError, match="cannot be imported: SystemExit: 0"):
+        jobs(1, algorithm=f"{tmp_path / 'ending.py'}:Ending")
+
+
+PATCHING = """
+from dpbench.algorithms import gradient_descent
+from dpbench.algorithms.base import Algorithm, Disclosure
+class Patching(Algorithm):
+    name = "patching"
+    discloses = (Disclosure("w", "the iterate"),)
+    def run(self, problem, W, mechanisms, settings, trace):
+        print("run")
+        return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label="w")
+gradient_descent.DPGradientDescent.run = Patching.run
+"""
+
+
+@pytest.mark.parametrize("how", [
+    {}, {"workers": 2},
+    pytest.param({"workers": 2, "backend": "threading"}, marks=pytest.mark.thorough),
+])  # fmt: skip
+def test_code_of_others_runs_in_no_process_in_which_a_built_in_method_does(tmp_path, monkeypatch, how):
+    """It may change the built-in method's code, whose row would say *built in* and be used again."""
+    (tmp_path / "patching.py").write_text(PATCHING)
+    todo = [*jobs(2), *(msgspec.structs.replace(job, timed=1) for job in jobs(1))]
+    before, after = Store(tmp_path, "before", "e"), Store(tmp_path, "after", "e")
+    runner.run(todo, before)
+    monkeypatch.setattr(DPGradientDescent, "run", DPGradientDescent.run)  # so that it is as it was when the test ends
+    theirs = make_job(problem="synthetic", algorithm=f"{tmp_path / 'patching.py'}:Patching", epsilon=1, seed=0)
+    runner.run([theirs], after, **how)
+    runner.run([theirs, *todo], after, **how)
+    rows = after.runs().set_index("key")
+    assert rows["code"].to_dict() == {theirs.key: "foreign code, trusted"} | {one.key: "built in" for one in todo}
+    made = before.runs().set_index("key")["objective"]
+    assert (rows["objective"][made.index] == made).all()
 
 
 KILLER = """
@@ -298,7 +350,7 @@ def test_data_without_an_optimum_leave_the_excess_empty(monkeypatch, tmp_path):
 
 def interrupted_worker():
     """What a worker does before its first batch, then Ctrl-C, which a terminal sends to every process."""
-    executors._end_with(os.getppid())
+    execute.end_with(os.getppid())
     os.kill(os.getpid(), signal.SIGINT)
     Path("goes on").touch()
 
