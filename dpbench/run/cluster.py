@@ -235,7 +235,7 @@ def computed(batch: Batch) -> BatchRows | WorkerDeath:
     Code that is not dpbench's own may change what else runs in its process, and end it: so rows that say *built in*
     are of processes that have imported nothing else.
     """
-    foreign = batch[0].foreign
+    foreign = any(job.foreign for job in batch)
     try:
         if foreign or registry.FOREIGN:
             return BatchRows(*(THEIRS if foreign else OURS).execute(batch))

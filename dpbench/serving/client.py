@@ -9,8 +9,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import Any, NoReturn
 
 import msgspec
@@ -23,7 +25,7 @@ from dpbench.algorithms.rules import public_settings
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact.sampling import Draws, SeededBits
-from dpbench.privacy.exact.sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum
+from dpbench.privacy.exact.sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum, Unread
 from dpbench.privacy.ledger import Relation, at_rho, plain
 from dpbench.privacy.mechanisms import Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars
@@ -51,15 +53,11 @@ class MechanismClient:
         return reply.value.array if isinstance(reply.value, wire.SentArray) else reply.value
 
 
-def _unread() -> NoReturn:
-    raise PrivacyError("a sum over the rows may not be read before noise is added: the rows are not in this process")
-
-
 class SumHandle(Sum):
     """unit · a sum over the rows + offset, none of which is here but the recipe, the unit and the offset."""
 
     def __init__(self, recipe: Any, shape: tuple[int, ...], unit: float = 1.0, offset: Any = 0.0) -> None:
-        super().__init__(Deferred(shape, _unread), unit, RowSensitivity(0, 0), offset)  # a distance is the server's
+        super().__init__(Deferred(shape, self.unread), unit, RowSensitivity(0, 0), offset)  # a distance is the server's
         self.recipe = recipe
 
     def like(self, unit: float, offset: Any) -> SumHandle:
@@ -74,7 +72,7 @@ class SumHandle(Sum):
     def __getitem__(self, place: Any) -> Any:
         """[:, columns] of a clipped gradient, and [[0], [j]], its entry j."""
         if not isinstance(self.recipe, wire.ClippedGradient) or not isinstance(place, tuple):
-            _unread()
+            self.unread()
         rows, columns = place
         offset = np.broadcast_to(self.offset, self.shape)[place] if np.ndim(self.offset) else 0.0
         chosen = [int(j) for j in np.ravel(np.arange(self.shape[1])[columns])]
@@ -87,14 +85,13 @@ class SumHandle(Sum):
         return SumHandle(recipe, shape, self.unit, offset)
 
 
-class Token:
+class Token(Unread):
     """A sample that the server drew, or its linear term: nobody here knows more of it."""
+
+    told = "a sample, or a linear term, stays with the server: hand it on as it is, and divide by the sampler's size"
 
     def __init__(self, token: int) -> None:
         self.token = token
-
-    def __len__(self) -> NoReturn:
-        raise PrivacyError("how many rows were drawn is not known; divide by the sampler's size")
 
 
 class ServedDeclaration(MeansOfSums, Declaration):
@@ -373,11 +370,12 @@ def answer(channel: wire.Channel) -> wire.Frame:
         if asked.start is None:
             return wire.PreparedRun(settings=msgspec.to_builtins(prepared.asked), plan=prepared.plan)
         return wire.DoneRequest(W=wire.numbers(prepared.run(MechanismClient(channel), asked.start.array)))
-    except (UserError, PrivacyError) as error:
-        return wire.FailedRequest(error=str(error)[:300])
-    # Whatever the method raises is one line for its author; the traceback stays in its process.
     except Exception as error:
-        return wire.FailedRequest(error=f"{type(error).__name__}: {error}"[:300])
+        # Whatever it raises is one line for its author, with where; the traceback stays in its process.
+        own = f"{type(error).__name__}: " * (not isinstance(error, UserError | PrivacyError))
+        lines = [f" ({file.name}:{one.lineno})" for one in traceback.extract_tb(error.__traceback__)
+                 if (file := Path(one.filename)) == Path(asked.reference.rpartition(":")[0]).resolve()]  # fmt: skip
+        return wire.FailedRequest(error=f"{own}{error}"[:360] + "".join(lines[-1:]))
 
 
 def _one(value: Scalars) -> float:

@@ -311,9 +311,9 @@ def test_the_table_fits_the_terminal(call, csv, columns):
 
 @pytest.mark.usefixtures("two")
 def test_an_interrupted_comparison_keeps_what_is_finished(call, csv, monkeypatch):
-    from dpbench.run import executors
+    from dpbench.run import cluster
 
-    execute, done = executors.execute, []
+    execute, done = cluster.execute, []
 
     def interrupted(jobs):
         if len(done) == 2:
@@ -321,15 +321,15 @@ def test_an_interrupted_comparison_keeps_what_is_finished(call, csv, monkeypatch
         done.append(len(jobs))
         return execute(jobs)
 
-    monkeypatch.setattr(executors, "execute", interrupted)
+    monkeypatch.setattr(cluster, "execute", interrupted)
     code, _, err = call(*COMPARE)
     assert code == 130
     assert "what was finished is kept" in err
     again = []
-    monkeypatch.setattr(executors, "execute", lambda jobs: again.append(len(jobs)) or execute(jobs))
+    monkeypatch.setattr(cluster, "execute", lambda jobs: again.append(len(jobs)) or execute(jobs))
     code, out, _ = call(*COMPARE)
     assert code == 0
-    monkeypatch.setattr(executors, "execute", execute)
+    monkeypatch.setattr(cluster, "execute", execute)
     assert call(*COMPARE)[1] == out
     assert sum(done) + sum(again) == (3 + 3) * 2  # seeds on all rows and one on each of three folds, × methods
 

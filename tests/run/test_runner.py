@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from dpbench.algorithms.gradient_descent import DPGradientDescent
 from dpbench.datasets import own
 from dpbench.errors import UserError
-from dpbench.run import execute, executors, runner
+from dpbench.run import cluster, execute, executors, runner
 from dpbench.run.bind import BoundRun
 from dpbench.run.job import make_job
 from dpbench.run.runner import Pace, seconds
@@ -116,7 +116,7 @@ def test_threads_that_share_a_blas_each_have_one_of_its_threads(monkeypatch):
         widths.extend(library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas")
         return rows
 
-    monkeypatch.setattr(executors, "execute", slow)
+    monkeypatch.setattr(cluster, "execute", slow)
     with threadpool_limits(2):
         todo = [[job] for job in jobs(4)]
         assert len(list(executors.results(todo, executors.Local(2, "threading")))) == 4

@@ -77,10 +77,38 @@ class WeightedParts(Deferred):
 Integers: TypeAlias = NDArray[np.int64] | Deferred
 
 
-class _Released:
-    """Integers (1, …) that only a release may look at; the shape is public."""
+class Unread:
+    """What nobody may look at: each use of it as a number or an array raises, in a line that says what it is for."""
 
-    __array_ufunc__ = None  # so that `array + Sum` asks the Sum
+    told = (
+        "what is computed from the rows may not be read before noise is added: multiply or divide a sum by positive "
+        "public numbers, add public arrays, and hand it to a mechanism"
+    )
+
+    def unread(self, *_: Any, **__: Any) -> NoReturn:
+        raise PrivacyError(self.told)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"there is no .{name}: {self.told}")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *given: Any, **__: Any) -> Any:
+        """`array + Sum` and `array * Sum` are asked of the sum; no other function of NumPy has a value to work on."""
+        if ufunc in (np.add, np.multiply) and method == "__call__" and not isinstance(given[0], Unread):
+            return given[1] + given[0] if ufunc is np.add else given[1] * given[0]
+        self.unread()
+
+
+# All that Python would do with a number or a list; a class's own come after these.
+for _name in (
+    "float", "int", "complex", "index", "bool", "len", "iter", "contains", "getitem", "setitem", "eq", "ne", "lt", "le",
+    "gt", "ge", "abs", "neg", "pos", "round", "trunc", "add", "radd", "sub", "rsub", "mul", "rmul", "truediv",
+    "rtruediv", "floordiv", "rfloordiv", "mod", "rmod", "pow", "rpow", "matmul", "rmatmul", "array",
+):  # fmt: skip
+    setattr(Unread, f"__{_name}__", Unread.unread)
+
+
+class _Released(Unread):
+    """Integers (1, …) that only a release may look at; the shape is public."""
 
     def __init__(self, integers: Integers) -> None:
         self._integers = integers
@@ -94,9 +122,6 @@ class _Released:
     def shape(self) -> tuple[int, ...]:
         """(1, …), that of the integers."""
         return self._integers.shape
-
-    def __array__(self, *_: Any, **__: Any) -> NoReturn:
-        raise PrivacyError("what is computed from the rows may not be read before noise is added")
 
     def __array_function__(
         self, function: Callable[..., Any], types: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -162,9 +187,6 @@ class Sum(_Released):
         return self.like(self.unit, self.offset + np.asarray(public, dtype=float))
 
     __radd__ = __add__
-
-    def __getitem__(self, _: Any) -> NoReturn:
-        raise PrivacyError("a sum over the rows may not be read before noise is added")
 
 
 class Gram(Sum):
@@ -290,7 +312,8 @@ def outer(row: int, weight: int, *, signed: bool = False) -> RowSensitivity:
 
 
 def _number(factor: Any) -> float:
-    value = float(factor)  # a Sum has no float(), an array of more than one entry neither
-    if not 0 < value < math.inf:
-        raise PrivacyError(f"a sum over the rows may be scaled by positive numbers only, got {value:g}")
-    return value
+    if isinstance(factor, Unread):
+        factor.unread()
+    if np.size(factor) != 1 or isinstance(factor, str) or not 0 < float(factor) < math.inf:
+        raise PrivacyError(f"a sum over the rows may be scaled by one positive number, got {factor!r:.60}")
+    return float(factor)
