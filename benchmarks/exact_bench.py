@@ -15,8 +15,8 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import dpbench
-from dpbench.privacy.exact import sampling
-from dpbench.privacy.exact.sampling import SystemBits
+from dpbench.privacy import exact_sampling
+from dpbench.privacy.exact_sampling import SystemBits
 
 SHAPES = ((45_222, 105), (1_000_000, 20))  # adult with an intercept; many rows of few columns
 METHODS = (("dp-gd", {"T": 100}), ("objpert", {}))
@@ -41,7 +41,7 @@ def main(rounds: int = 5) -> None:
         bits, generator = SystemBits(), np.random.default_rng(0)
         for d in (100, 1000, 10_000):
             exact, plain = in_turns(
-                lambda: [sampling.normal(2.0**22, d, bits) for _ in range(200)],  # noqa: B023
+                lambda: [exact_sampling.normal(2.0**22, d, bits) for _ in range(200)],  # noqa: B023
                 lambda: [generator.standard_normal(d) for _ in range(200)],  # noqa: B023
                 rounds,
             )

@@ -267,7 +267,7 @@ class Algorithm:
         relation: the neighbouring relation its guarantee is for.
         either: whether it hands over the sensitivities of the run's own relation, and so runs under add/remove as well.
         private: False for baselines that look at the data without paying.
-        exact: what all its releases are, of what `dpbench.privacy.exact` takes without a rounding: "sums" over the
+        exact: what all its releases are, of what `privacy.exact_release` takes without a rounding: "sums" over the
             rows, or a "minimiser" with a certificate. Then the guarantee of a fit holds for the bytes released, which
             the seam enforces. "" where it is proved for real numbers alone; in_reals: why.
         persons: whether its proof, its steps and its T hold as they are where a record is a person's weighted mean of

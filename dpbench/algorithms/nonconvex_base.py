@@ -32,7 +32,7 @@ from dpbench.algorithms.nonconvex_oracle import (
 )
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Counts, Gaussian, WithoutReplacement
-from dpbench.privacy.torch_cpu import TorchCPU
+from dpbench.privacy.noise import TorchCPU
 
 Rows = Literal["clipped", "as scaled"]  # the latter for problems whose rows nobody clipped
 Stop = Literal["released", "true loss"]  # what may end a run early

@@ -40,7 +40,7 @@ class Released:
             that was drawn: shape of the value, its sensitivity and the noise per entry.
         arithmetic: "bytes" where the guarantee holds for the bytes of `w`, "real" where it is proved for real numbers,
             which float64 rounds.
-        noise: who drew it: "exact" (`dpbench.privacy.exact`) or "numpy".
+        noise: who drew it: "exact" (`privacy.exact_release`) or "numpy".
         counts_public: what the method took from the data and counts as public, beyond their number of rows.
         composition: the plan as the accountants take it, to compose with that of other fits on the same rows.
         row_bound: what rows of a schema were divided by, where `row_bound` found it; None elsewhere.

@@ -32,8 +32,8 @@ from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import compose, guarantee
-from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
-from dpbench.privacy.exact.sums import RowSensitivity, Sum
+from dpbench.privacy.exact_release import ExactMechanisms, SeededMechanisms
+from dpbench.privacy.exact_sums import RowSensitivity, Sum
 from dpbench.privacy.ledger import Composition, CountedRelease, Gaussian, Laplace, Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent

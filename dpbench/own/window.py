@@ -47,7 +47,7 @@ from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
-from dpbench.privacy.exact.sums import RowSensitivity, Sum
+from dpbench.privacy.exact_sums import RowSensitivity, Sum
 from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Relation
 from dpbench.problems.persons import OfPersons
 

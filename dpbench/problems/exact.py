@@ -1,4 +1,4 @@
-"""A problem on rows of a public grid, whose sums over the rows are integers: see `dpbench.privacy.exact`.
+"""A problem on rows of a public grid, whose sums over the rows are integers: see `privacy.exact_sums`.
 
 Every number on the way is a multiple of a power of two that float64 holds exactly, and so is every partial sum, in
 whatever order BLAS takes them:
@@ -27,7 +27,7 @@ import numpy as np
 import scipy
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.exact.sums import (
+from dpbench.privacy.exact_sums import (
     CURVATURE_BITS,
     LARGEST,
     ROW_BITS,

@@ -17,7 +17,7 @@ import scipy
 
 from dpbench.datasets.recipes import one_entry_each
 from dpbench.errors import PrivacyError
-from dpbench.privacy.exact.sums import ROW_BITS
+from dpbench.privacy.exact_sums import ROW_BITS
 from dpbench.problems.problem import Problem
 from dpbench.problems.rows import BLOCK, Rows
 

@@ -14,7 +14,7 @@ part, and it does not count in M.
 noise on Σ_p g_p over M persons, g_p = Σᵢ (aᵢ/2ᴮ) f(rowᵢ), which is in C, the convex hull of S and 0. A norm is a convex
 function, and one over C is largest at a point of S or 0: so sup‖g‖ = sup‖f‖ in any norm, which is the distance under
 add/remove. Under replace-one ‖g - g'‖ is convex in g and in g', so largest with both in S ∪ {0}: it is at most
-max(diam S, sup‖f‖). That is the bound which each sum declares (`privacy.exact.sums`): of c·x, whose S has x and -x,
+max(diam S, sup‖f‖). That is the bound which each sum declares (`privacy.exact_sums`): of c·x, whose S has x and -x,
 2 sup‖f‖; of positive semidefinite matrices ‖A - B‖² ≤ ‖A‖² + ‖B‖², as <A, B> ≥ 0, and C has such matrices alone. Weyl's
 bound on the least eigenvalue asks for no more than the norm of a positive semidefinite part. Scores that are Lipschitz
 in the entries of a sum move as before. (Boyd and Vandenberghe 2004, Sections 2.1.4 and 3.2: convex hulls, suprema of
@@ -46,7 +46,7 @@ import numpy as np
 import scipy
 
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.exact.sums import LARGEST, WEIGHT_BITS, Deferred, Gram, Sum, outer
+from dpbench.privacy.exact_sums import LARGEST, WEIGHT_BITS, Deferred, Gram, Sum, outer
 from dpbench.problems.exact import MANTISSA, STEP, ExactProblem, Whole, positive_bound, rounded_derivative
 from dpbench.problems.problem import Problem, columns_of, coordinate_state
 from dpbench.problems.rows import BLOCK, Rows

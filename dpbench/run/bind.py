@@ -22,7 +22,7 @@ from dpbench.errors import Defect, PrivacyError, UserError, positive
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.check import Guarantee, check, guarantee
 from dpbench.privacy.disclosure import undeclared
-from dpbench.privacy.exact.release import ExactMechanisms
+from dpbench.privacy.exact_release import ExactMechanisms
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import stream

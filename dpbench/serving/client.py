@@ -24,8 +24,8 @@ from dpbench.algorithms.library import LibrarySolver
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.exact.sampling import Draws, SeededBits
-from dpbench.privacy.exact.sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum, Unread
+from dpbench.privacy.exact_sampling import Draws, SeededBits
+from dpbench.privacy.exact_sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum, Unread
 from dpbench.privacy.ledger import Relation, at_rho, plain
 from dpbench.privacy.mechanisms import Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars

@@ -18,7 +18,7 @@ from dpbench.algorithms.base import Algorithm, BaseSettings, Needs, RunResult
 from dpbench.errors import UserError
 from dpbench.privacy import accounting
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.exact.release import ExactMechanisms
+from dpbench.privacy.exact_release import ExactMechanisms
 from dpbench.privacy.ledger import release_of
 from dpbench.problems import Declaration
 from dpbench.problems.exact import ExactProblem

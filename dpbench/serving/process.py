@@ -15,7 +15,7 @@ import msgspec
 import numpy as np
 
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.exact.release import ExactMechanisms
+from dpbench.privacy.exact_release import ExactMechanisms
 from dpbench.problems.exact import ExactSums
 from dpbench.serving import sandbox, wire
 from dpbench.serving.server import MechanismServer

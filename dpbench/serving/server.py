@@ -22,9 +22,8 @@ from dpbench.algorithms import aop, coordinate, frank_wolfe, objective_perturbat
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import ledger, noise, sampling
 from dpbench.privacy.check import check
-from dpbench.privacy.exact.release import ExactMechanisms, ExactReleases
-from dpbench.privacy.exact.sums import FARTHEST, Sum
-from dpbench.privacy.exact.terms import PREMISES
+from dpbench.privacy.exact_release import ExactMechanisms, ExactReleases
+from dpbench.privacy.exact_sums import FARTHEST, PREMISES, Sum
 from dpbench.privacy.ledger import release_of
 from dpbench.privacy.mechanisms import Score
 from dpbench.problems.exact import ExactSums
@@ -140,7 +139,7 @@ class MechanismServer:
         return token
 
     def _term(self, request: wire.TermRequest) -> None:
-        """The random linear term of objective perturbation, which stays here; of what it covers see `exact.terms`."""
+        """The random linear term of objective perturbation, which stays here; `exact_sums.Term` says what it covers."""
         event: Any = release_of(request.event)
         # What its proof asks of loss and curvature is held against the minimiser, when that is released.
         if self.term is not None or type(event) not in PREMISES:

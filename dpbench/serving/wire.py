@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.exact.sums import FARTHEST
+from dpbench.privacy.exact_sums import FARTHEST
 from dpbench.privacy.ledger import Relation
 
 FRAME = 1 << 20  # bytes of a frame, Hessians aside

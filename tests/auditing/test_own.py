@@ -13,7 +13,7 @@ from dpbench.auditing.functions import OTHERS, SIZES, audit_callable, of_estimat
 from dpbench.errors import UserError
 from dpbench.own import spec
 from dpbench.own import window as windows
-from dpbench.privacy.exact.release import ExactReleases
+from dpbench.privacy.exact_release import ExactReleases
 from dpbench.problems.persons import OfPersons, Persons
 from tests.own.test_persons import SETTINGS, TAKEN
 

@@ -17,7 +17,7 @@ from dpbench.own import window as windows
 from dpbench.own.inputs import persons_of
 from dpbench.own.registry import said
 from dpbench.own.row_bound import centred_mean
-from dpbench.privacy.exact.release import ExactReleases
+from dpbench.privacy.exact_release import ExactReleases
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import losses, persons
 from dpbench.problems.persons import OfPersons, Persons, PersonsProblem

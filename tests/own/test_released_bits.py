@@ -10,7 +10,7 @@ from scipy import stats
 
 import dpbench
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.exact.release import ExactMechanisms
+from dpbench.privacy.exact_release import ExactMechanisms
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems import Problem

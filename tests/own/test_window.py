@@ -14,7 +14,7 @@ from dpbench.errors import UserError
 from dpbench.own import row_bound as row_bounds
 from dpbench.own import window as windows
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.exact.release import SeededMechanisms
+from dpbench.privacy.exact_release import SeededMechanisms
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems.persons import OfPersons

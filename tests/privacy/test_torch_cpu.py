@@ -6,7 +6,7 @@ import pytest
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.torch_cpu import TorchCPU
+from dpbench.privacy.noise import TorchCPU
 
 # Drawn with torch 2.13.0 on a CPU after torch.manual_seed(seed), one call after the other: randn(shape) with its first
 # and its last number, and samples of Laplace(0, 1).

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from dpbench.algorithms.aop import minimise
 from dpbench.errors import PrivacyError
-from dpbench.privacy.exact.sums import Sum
+from dpbench.privacy.exact_sums import Sum
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem, grid
 from dpbench.problems import exact as exact_problems

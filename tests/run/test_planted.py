@@ -8,7 +8,7 @@ import pytest
 from dpbench import experiments
 from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.exact.release import ExactMechanisms
+from dpbench.privacy.exact_release import ExactMechanisms
 from dpbench.privacy.ledger import Relation
 from dpbench.run.execute import execute
 from dpbench.run.job import make_job

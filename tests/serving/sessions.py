@@ -10,8 +10,8 @@ import numpy as np
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.exact.release import SeededMechanisms
-from dpbench.privacy.exact.sums import Deferred
+from dpbench.privacy.exact_release import SeededMechanisms
+from dpbench.privacy.exact_sums import Deferred
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import losses
 from dpbench.problems.exact import ExactProblem

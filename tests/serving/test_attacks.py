@@ -392,7 +392,7 @@ def test_a_loss_that_is_not_built_in_is_not_computed():
 
 def test_another_plan_than_that_which_was_checked():
     from dpbench import algorithms
-    from dpbench.privacy.exact.release import SeededMechanisms
+    from dpbench.privacy.exact_release import SeededMechanisms
     from dpbench.run.bind import budget_of
     from tests.serving.sessions import against
 
@@ -521,7 +521,7 @@ def test_why_a_request_failed_on_the_rows_is_not_told(monkeypatch):
     def broken(self):
         raise ValueError("row 17 has label -1")
 
-    from dpbench.privacy.exact.sums import Deferred
+    from dpbench.privacy.exact_sums import Deferred
 
     class Broken(Deferred):
         integers = property(broken)

@@ -8,7 +8,7 @@ import pytest
 from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
+from dpbench.privacy.exact_release import ExactMechanisms, SeededMechanisms
 from dpbench.run.bind import bind, budget_of
 from dpbench.serving import process, sandbox, wire
 from dpbench.serving.client import MechanismClient, PreparedMethod

@@ -17,7 +17,7 @@ import dpbench
 from dpbench import algorithms
 from dpbench.algorithms import coordinate
 from dpbench.errors import PrivacyError, UserError
-from dpbench.privacy.exact.release import SeededMechanisms
+from dpbench.privacy.exact_release import SeededMechanisms
 from dpbench.privacy.ledger import Allocated, Gaussian, PoissonReplaced, Radial, plain
 from dpbench.problems.exact import ExactProblem
 from dpbench.serving import process, sandbox, wire

@@ -24,7 +24,7 @@ from dpbench.errors import UserError
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Gaussian, Relation, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.torch_cpu import TorchCPU
+from dpbench.privacy.noise import TorchCPU
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
 

@@ -11,7 +11,7 @@ from dpbench.algorithms.base import batch_settings, make_settings, no_trace
 from dpbench.algorithms.nonconvex_base import SEEDS
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.mechanisms import Mechanisms
-from dpbench.privacy.torch_cpu import TorchCPU
+from dpbench.privacy.noise import TorchCPU
 from dpbench.problems import Problem
 
 LAMBDA, D, N = 1e-3, 18, 3000

@@ -10,11 +10,11 @@ import pytest
 from scipy import stats
 
 from dpbench.errors import PrivacyError
+from dpbench.privacy import exact_sums
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.correlated import coefficients, sensitivity
-from dpbench.privacy.exact import sums
-from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms
-from dpbench.privacy.exact.sums import CertifiedMinimiser, Coordinates, Objective, RowSensitivity, Sum
+from dpbench.privacy.exact_release import ExactMechanisms, SeededMechanisms
+from dpbench.privacy.exact_sums import CertifiedMinimiser, Coordinates, Objective, RowSensitivity, Sum
 from dpbench.privacy.ledger import LogisticPerturbation, RadialPerturbation, Relation
 from dpbench.privacy.mechanisms import Score
 
@@ -25,7 +25,7 @@ def mechanisms(key="key", relation=Relation.REPLACE_ONE, declared=Relation.ADD_R
 
 
 def total(integers, unit=2.0**-32):
-    return Sum(np.array([integers], dtype=np.int64), unit, sums.weighted(2**32, 2**32, 2**32))
+    return Sum(np.array([integers], dtype=np.int64), unit, exact_sums.weighted(2**32, 2**32, 2**32))
 
 
 def near(d, unit, radius, convexity, pull, term=None, curvature=0.1):
@@ -62,7 +62,7 @@ def test_laplace_noise_too():
 @pytest.mark.parametrize("sharp", [False, True])
 def test_a_symmetric_matrix_stays_one_with_less_noise_off_its_diagonal_where_that_is_enough(sharp):
     d = 60
-    value = Sum(np.zeros((1, d, d), dtype=np.int64), 2.0**-32, sums.outer(2**32, 1))
+    value = Sum(np.zeros((1, d, d), dtype=np.int64), 2.0**-32, exact_sums.outer(2**32, 1))
     seam = mechanisms(accounting="tight" if sharp else "bs16")
     found = seam.gaussian(
         value, sensitivity=1.0, noise_multiplier=3.0, label="H", symmetric=True, replaced=math.sqrt(2)
@@ -172,7 +172,7 @@ def test_minimisers_without_a_term_are_as_far_apart_as_a_row_can_pull_them():
 
 def test_what_is_released_stays_within_its_integers_however_far_the_noise_goes(monkeypatch):
     """T + k and T' + k are cut at one place, so that nobody sees where noise was cut."""
-    monkeypatch.setattr("dpbench.privacy.exact.sampling.normal", lambda *_: np.array([2**62, -(2**62), 0]))
+    monkeypatch.setattr("dpbench.privacy.exact_sampling.normal", lambda *_: np.array([2**62, -(2**62), 0]))
     first, second = (
         mechanisms().gaussian(total([s, s, s]), sensitivity=1.0, noise_multiplier=1.0, label="g")[0]
         for s in (2**32, -(2**32))
@@ -246,7 +246,7 @@ def matrix(steps, bands):
 
 
 def correlated_total(value, d, unit=2.0**-32):
-    return Sum(np.full((1, d), round(value / unit), dtype=np.int64), unit, sums.weighted(2**32, 2**32))
+    return Sum(np.full((1, d), round(value / unit), dtype=np.int64), unit, exact_sums.weighted(2**32, 2**32))
 
 
 def test_noise_times_the_cut_matrix_is_independent_and_no_less_than_rho_asks_for():
@@ -267,7 +267,7 @@ def test_noise_times_the_cut_matrix_is_independent_and_no_less_than_rho_asks_for
 
 
 def test_without_noise_it_gives_the_sums_and_a_small_sensitivity_is_refused():
-    from dpbench.privacy.exact.release import ExactReleases
+    from dpbench.privacy.exact_release import ExactReleases
 
     seam = mechanisms(declared=Relation.REPLACE_ONE)
     assert isinstance(seam.releases, ExactReleases)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from dpbench.privacy.exact import sampling
-from dpbench.privacy.exact.sampling import Draws, SeededBits, SystemBits
+from dpbench.privacy import exact_sampling
+from dpbench.privacy.exact_sampling import Draws, SeededBits, SystemBits
 from dpbench.privacy.noise import stream
 
-LAWS = {"normal": (sampling.normal, stats.norm), "laplace": (sampling.laplace, stats.laplace)}
+LAWS = {"normal": (exact_sampling.normal, stats.norm), "laplace": (exact_sampling.laplace, stats.laplace)}
 
 
 def bits(name: str) -> SeededBits:
@@ -47,20 +47,22 @@ class OneOfThree:
 def test_radial_noise_has_its_law_in_one_dimension_and_in_three():
     """In one it is the Laplace law."""
     source, scale = bits("radial"), 3.3
-    every_cell_is_right(np.concatenate([sampling.radial(scale, 1, source) for _ in range(1_500)]), scale, stats.laplace)
-    three = np.array([sampling.radial(scale, 3, source) for _ in range(1_500)])
+    every_cell_is_right(
+        np.concatenate([exact_sampling.radial(scale, 1, source) for _ in range(1_500)]), scale, stats.laplace
+    )
+    three = np.array([exact_sampling.radial(scale, 3, source) for _ in range(1_500)])
     every_cell_is_right(three[:, 0], scale, OneOfThree)
     every_cell_is_right(three[:, 2], scale, OneOfThree)
 
 
 def test_radial_noise_in_doubt_is_decided_by_more_digits_of_the_same_draws(monkeypatch):
     """With an error that leaves all in doubt, the same words give the same integers; at a fine grid, their low bits."""
-    product = sampling._product
+    product = exact_sampling._product
     for scale in (7.0, 2.0**40):
-        plain = [sampling.radial(scale, 3, bits(f"doubt {i}")) for i in range(2)]
+        plain = [exact_sampling.radial(scale, 3, bits(f"doubt {i}")) for i in range(2)]
         with monkeypatch.context() as patch:
-            patch.setattr(sampling, "_product", lambda *args: (product(*args)[0], np.full(3, 0.6)))
-            decided = [sampling.radial(scale, 3, bits(f"doubt {i}")) for i in range(2)]
+            patch.setattr(exact_sampling, "_product", lambda *args: (product(*args)[0], np.full(3, 0.6)))
+            decided = [exact_sampling.radial(scale, 3, bits(f"doubt {i}")) for i in range(2)]
         if scale == 7.0:
             np.testing.assert_array_equal(decided, plain)
         else:  # 40 bits behind the point do not tell
@@ -68,7 +70,7 @@ def test_radial_noise_in_doubt_is_decided_by_more_digits_of_the_same_draws(monke
 
 
 def test_digits_of_a_normal_variable_are_those_of_its_first_bits_at_every_width():
-    numbers = sampling.Normals(5, bits("digits"))
+    numbers = exact_sampling.Normals(5, bits("digits"))
     coarse = numbers.rounded(2.0**20)
     for j in range(5):
         fine, finer = numbers.digits(j, 70), numbers.digits(j, 200)
@@ -78,9 +80,9 @@ def test_digits_of_a_normal_variable_are_those_of_its_first_bits_at_every_width(
 
 def test_a_radial_number_nearby_is_as_near_as_it_says():
     for i in range(2):
-        near = sampling.radial_near(3, bits(f"near {i}"))
-        exact = sampling.radial(2.0**45, 3, bits(f"near {i}")) * 2.0**-45  # of the same words
-        assert np.abs(near - exact).max() <= math.sqrt(3) * sampling.NEAR + 2.0**-45
+        near = exact_sampling.radial_near(3, bits(f"near {i}"))
+        exact = exact_sampling.radial(2.0**45, 3, bits(f"near {i}")) * 2.0**-45  # of the same words
+        assert np.abs(near - exact).max() <= math.sqrt(3) * exact_sampling.NEAR + 2.0**-45
 
 
 def every_cell_is_right(found, scale, exact):
@@ -108,34 +110,34 @@ def test_at_a_fine_grid_the_low_bits_are_uniform_where_float_noise_has_none(law)
     assert ((count - 1000) ** 2 / 1000).sum() < stats.chi2.isf(1e-6, 63)
 
 
-@pytest.mark.parametrize("law", [sampling.NORMAL, sampling.LAPLACE], ids=lambda law: law.name)
+@pytest.mark.parametrize("law", [exact_sampling.NORMAL, exact_sampling.LAPLACE], ids=lambda law: law.name)
 def test_what_is_decided_in_doubt_is_what_multiple_precision_says(law):
     """Where nothing is in doubt the two agree; at a scale that float64 cannot resolve all is in doubt."""
     source = bits(law.name)
     V = np.floor(source.words(40).astype(float) / 2**11)
-    fast, doubtful = sampling._fast(law, V.copy(), 1000.0)
+    fast, doubtful = exact_sampling._fast(law, V.copy(), 1000.0)
     assert not doubtful.any()
     for v, k in zip(V, fast, strict=True):
-        assert sampling._decided(law, int(v), 1000.0, sampling._fresh(source)(0)) == k
-    assert sampling._fast(law, V.copy(), 2.0**53)[1].all()
+        assert exact_sampling._decided(law, int(v), 1000.0, exact_sampling._fresh(source)(0)) == k
+    assert exact_sampling._fast(law, V.copy(), 2.0**53)[1].all()
 
 
 def test_few_are_in_doubt_and_those_near_a_half_are():
     V = np.floor(bits("doubt").words(100_000).astype(float) / 2**11)
-    assert sampling._fast(sampling.NORMAL, V.copy(), 2.0**22)[1].mean() < 1e-3
+    assert exact_sampling._fast(exact_sampling.NORMAL, V.copy(), 2.0**22)[1].mean() < 1e-3
     # the q at which f is (k + 1/2)/scale, to 53 bits: nothing there may be decided without more of them
     q = np.floor(stats.norm.sf((np.arange(50) + 0.5) / 8) * 2.0**54)
-    assert sampling._fast(sampling.NORMAL, q, 8.0)[1].mean() > 0.9
+    assert exact_sampling._fast(exact_sampling.NORMAL, q, 8.0)[1].mean() > 0.9
 
 
-@pytest.mark.parametrize("law", [sampling.NORMAL, sampling.LAPLACE], ids=lambda law: law.name)
+@pytest.mark.parametrize("law", [exact_sampling.NORMAL, exact_sampling.LAPLACE], ids=lambda law: law.name)
 def test_the_polynomials_are_within_the_error_that_is_proved_for_them(law):
     """On points of every octave; the remainder by intervals below."""
     mp = mpmath.mp
-    centres, coefficients = sampling.table(law)
+    centres, coefficients = exact_sampling.table(law)
     generator = np.random.default_rng(3)
     with mp.workprec(160):
-        for e in range(sampling.LEAST, sampling.MOST + 1):
+        for e in range(exact_sampling.LEAST, exact_sampling.MOST + 1):
             for m in generator.uniform(0.5, 1, 3):
                 v = np.floor(m * 2.0**e)
                 found, exact = evaluated(law, v, centres, coefficients), mp.mpf(v) / mp.mpf(2) ** law.whole
@@ -144,23 +146,23 @@ def test_the_polynomials_are_within_the_error_that_is_proved_for_them(law):
 
 def evaluated(law, v, centres, coefficients):
     m, e = np.frexp(v)
-    cell = int(m * 2 * sampling.CELLS) + (int(e) - sampling.LEAST - 1) * sampling.CELLS
+    cell = int(m * 2 * exact_sampling.CELLS) + (int(e) - exact_sampling.LEAST - 1) * exact_sampling.CELLS
     return float(np.polyval(coefficients[::-1, cell], m - centres[cell]))
 
 
 def ratio(x, law):
     """How far f moves where q is multiplied by 1 + s, over s: q/φ(x), or 1."""
-    return 1.0 if law is sampling.LAPLACE else stats.norm.sf(x) / stats.norm.pdf(x)
+    return 1.0 if law is exact_sampling.LAPLACE else stats.norm.sf(x) / stats.norm.pdf(x)
 
 
 def remainder(law, cell, centres):
     """A bound on Taylor's remainder on a cell, by interval arithmetic: f's next coefficient at every point of it."""
     iv = mpmath.iv
-    octave = cell // sampling.CELLS + sampling.LEAST - law.whole
-    half = 1 / (4 * sampling.CELLS)
+    octave = cell // exact_sampling.CELLS + exact_sampling.LEAST - law.whole
+    half = 1 / (4 * exact_sampling.CELLS)
     m = iv.mpf([centres[cell] - half, centres[cell] + half])
-    k = sampling.DEGREE + 1
-    if law is sampling.LAPLACE:
+    k = exact_sampling.DEGREE + 1
+    if law is exact_sampling.LAPLACE:
         return float((iv.mpf(half) / m).b) ** k / k
     slope = iv.mpf(2) ** octave * iv.sqrt(2 * iv.pi)
     with mpmath.mp.workprec(80):
@@ -174,26 +176,26 @@ def remainder(law, cell, centres):
     return float(abs(f[k]).b) * half**k
 
 
-@pytest.mark.parametrize("law", [sampling.NORMAL, sampling.LAPLACE], ids=lambda law: law.name)
+@pytest.mark.parametrize("law", [exact_sampling.NORMAL, exact_sampling.LAPLACE], ids=lambda law: law.name)
 def test_taylors_remainder_is_below_two_to_the_minus_56(law):
-    centres, _ = sampling.table(law)
+    centres, _ = exact_sampling.table(law)
     cells = range(0, len(centres), 37)
     assert max(remainder(law, cell, centres) for cell in cells) <= 2.0**-56
 
 
 @pytest.mark.slow
 def test_taylors_remainder_on_every_cell():
-    centres, _ = sampling.table(sampling.NORMAL)
-    assert max(remainder(sampling.NORMAL, cell, centres) for cell in range(len(centres))) <= 2.0**-56
+    centres, _ = exact_sampling.table(exact_sampling.NORMAL)
+    assert max(remainder(exact_sampling.NORMAL, cell, centres) for cell in range(len(centres))) <= 2.0**-56
 
 
 def test_scales_by_entry_and_out_of_range():
-    found = sampling.normal(np.repeat([1.0, 1000.0], 5000), 10_000, bits("two"))
+    found = exact_sampling.normal(np.repeat([1.0, 1000.0], 5000), 10_000, bits("two"))
     assert found[:5000].std() == pytest.approx(np.sqrt(1 + 1 / 12), rel=0.05)
     assert found[5000:].std() == pytest.approx(1000, rel=0.05)
     for scale in (0.0, -1.0, np.nan, 2.0**46):
         with pytest.raises(ValueError, match="scale"):
-            sampling.normal(scale, 1, SystemBits())
+            exact_sampling.normal(scale, 1, SystemBits())
 
 
 def test_samples_and_coins_have_their_laws():
@@ -239,22 +241,22 @@ class Given:
 def test_a_choice_has_its_exact_law_and_in_doubt_more_digits_of_the_same_number_decide(monkeypatch):
     T, rate, n = np.array([5, 0, -3, 4, -400]), 0.7, 20_000
     source = bits("choice")
-    found = np.bincount([sampling.chosen(T, rate, source) for _ in range(n)], minlength=5)
+    found = np.bincount([exact_sampling.chosen(T, rate, source) for _ in range(n)], minlength=5)
     p = np.exp(rate * (T - 5.0))
     assert found[4] == 0
     assert stats.chisquare(found[:4], n * (p / p.sum())[:4]).pvalue > 1e-4
     firsts = [source.words(1) for _ in range(40)]
-    plain = [sampling.chosen(T, rate, Given(first, source)) for first in firsts]
-    monkeypatch.setattr(sampling.np, "searchsorted", lambda *_, **__: (0, 1))
+    plain = [exact_sampling.chosen(T, rate, Given(first, source)) for first in firsts]
+    monkeypatch.setattr(exact_sampling.np, "searchsorted", lambda *_, **__: (0, 1))
     doubted = [Given(first, source) for first in firsts]
-    assert [sampling.chosen(T, rate, one) for one in doubted] == plain
+    assert [exact_sampling.chosen(T, rate, one) for one in doubted] == plain
     assert all(one.more for one in doubted)
 
 
 def test_a_cell_is_looked_up_by_its_middle():
     """Taylor's remainder is for offsets of half a cell, 1/128 of an octave."""
-    centres, _ = sampling.table(sampling.LAPLACE)
-    first = centres[: sampling.CELLS]
-    ends = np.linspace(0.5, 1, sampling.CELLS + 1)
+    centres, _ = exact_sampling.table(exact_sampling.LAPLACE)
+    first = centres[: exact_sampling.CELLS]
+    ends = np.linspace(0.5, 1, exact_sampling.CELLS + 1)
     np.testing.assert_array_equal(first, (ends[:-1] + ends[1:]) / 2)
-    np.testing.assert_array_equal(centres, np.tile(first, sampling.MOST - sampling.LEAST + 1))
+    np.testing.assert_array_equal(centres, np.tile(first, exact_sampling.MOST - exact_sampling.LEAST + 1))

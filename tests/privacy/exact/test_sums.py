@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy.exact import sums
-from dpbench.privacy.exact.sums import CertifiedMinimiser, Coordinates, Objective, RowSensitivity
+from dpbench.privacy import exact_sums
+from dpbench.privacy.exact_sums import CertifiedMinimiser, Coordinates, Objective, RowSensitivity
 from dpbench.privacy.ledger import Relation
 
 ADD, REPLACE = Relation.ADD_REMOVE, Relation.REPLACE_ONE
@@ -31,7 +31,11 @@ def parts(kind, count=4000, d=2):
 @pytest.mark.parametrize("kind", ["weighted", "outer", "signed"])
 def test_the_distances_are_those_of_the_worst_rows_neither_more_nor_less(kind):
     row, weight = int(ROW**2), int(WEIGHT**2)
-    claimed = sums.weighted(row, weight) if kind == "weighted" else sums.outer(row, int(WEIGHT), signed=kind != "outer")
+    claimed = (
+        exact_sums.weighted(row, weight)
+        if kind == "weighted"
+        else exact_sums.outer(row, int(WEIGHT), signed=kind != "outer")
+    )
     found = parts(kind)
     assert np.linalg.norm(found, axis=1).max() == pytest.approx(claimed.l2(ADD), rel=1e-6)
     apart = max(np.linalg.norm(found - one, axis=1).max() for one in found[:: len(found) // 16])
@@ -39,7 +43,7 @@ def test_the_distances_are_those_of_the_worst_rows_neither_more_nor_less(kind):
 
 
 def test_the_distance_in_sizes_doubles_where_a_row_is_replaced():
-    moved = sums.weighted(9, 4, 6)
+    moved = exact_sums.weighted(9, 4, 6)
     assert (moved.sum_of_sizes(ADD), moved.sum_of_sizes(REPLACE)) == pytest.approx((6, 12))
 
 
@@ -64,8 +68,8 @@ def test_no_rounding_takes_a_distance_below_what_it_is(relation):
 def test_public_arithmetic_changes_what_an_integer_counts_and_nothing_else(kind):
     integers, moved, start = np.array([[3, -5]]), RowSensitivity(9, 36, 4), np.array([0.5, -1.0])
     one = {
-        "sum": lambda: sums.Sum(integers, 0.25, moved, start, within=7.0),
-        "gram": lambda: sums.Gram(integers, 0.25, moved, start, within=7.0),
+        "sum": lambda: exact_sums.Sum(integers, 0.25, moved, start, within=7.0),
+        "gram": lambda: exact_sums.Gram(integers, 0.25, moved, start, within=7.0),
         "coordinates": lambda: Coordinates(integers, 0.25, np.array([2, 3]), 11, start),
     }[kind]()
     other = (3 * (np.array([1.0, 2.0]) + one) / 4) * 8 + 1.0
@@ -84,7 +88,7 @@ def test_public_arithmetic_changes_what_an_integer_counts_and_nothing_else(kind)
 
 @pytest.mark.parametrize(("bits", "moved"), [(0, (9, 36, 4)), (3, (9 * 64, 36 * 64, 32)), (3, (9 * 64, 36 * 64, None))])
 def test_parts_that_count_less_move_by_more_integers_and_by_the_same_sum(bits, moved):
-    part = sums.Sum(np.array([[3]]), 0.5, RowSensitivity(9, 36, moved[2] and 4), 1.0, within=7.0).finer(bits)
+    part = exact_sums.Sum(np.array([[3]]), 0.5, RowSensitivity(9, 36, moved[2] and 4), 1.0, within=7.0).finer(bits)
     assert (part.moved, part.unit, part.offset, part.within) == (moved, 0.5 / 2**bits, 1.0, 7.0 * 2**bits)
 
 
@@ -100,10 +104,10 @@ def test_parts_that_count_less_move_by_more_integers_and_by_the_same_sum(bits, m
     (lambda one: one * 2.0**901, "unit must be positive"), (lambda one: one / 2.0**901, "unit must be positive"),
     (lambda one: np.stack([one, one]), "to numpy.stack"), (lambda one: np.stack([one], axis=0), "to numpy.stack"),
     (lambda one: np.tile(one, (2, 1)), "to numpy.tile"), (np.abs, "may not be read"), (np.sort, "to numpy.sort"),
-    (lambda one: sums.Sum(one.integers, 1.0, RowSensitivity(1, 4, -1)), "cannot have a negative size"),
+    (lambda one: exact_sums.Sum(one.integers, 1.0, RowSensitivity(1, 4, -1)), "cannot have a negative size"),
 ])  # fmt: skip
 def test_every_other_use_of_a_sum_is_refused(use, message):
-    one = sums.Sum(np.array([[3, -5]]), 1.0, RowSensitivity(9, 36, 0))
+    one = exact_sums.Sum(np.array([[3, -5]]), 1.0, RowSensitivity(9, 36, 0))
     with pytest.raises(PrivacyError, match=message):
         use(one)
     with pytest.raises(AttributeError, match=r"there is no \.mean: what is computed from the rows may not be read"):

@@ -13,9 +13,8 @@ import pytest
 from dpbench.algorithms.objective_perturbation import minimise
 from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.exact.release import ExactMechanisms, SeededMechanisms, SeededReleases
-from dpbench.privacy.exact.sums import RowSensitivity, Sum
-from dpbench.privacy.exact.terms import PREMISES
+from dpbench.privacy.exact_release import ExactMechanisms, SeededMechanisms, SeededReleases
+from dpbench.privacy.exact_sums import PREMISES, RowSensitivity, Sum
 from dpbench.privacy.ledger import (
     ConvexPerturbation,
     LogisticPerturbation,

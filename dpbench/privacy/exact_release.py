@@ -1,6 +1,6 @@
-"""The seam of a release: integers, exact noise, and no way past them.
+"""The seam of a release whose guarantee holds for the bytes that leave: integers, exact noise, no way past them.
 
-A sum S of the rows (`sums.Sum`) is released like this. With D entries and sensitivity Δ, in its units,
+A sum S of the rows (`exact_sums.Sum`) is released like this. With D entries and sensitivity Δ, in its units,
 
     T = ⌊S / 2^s + 1/2⌋,   K = T + round(σ' N),   σ' = z · (Δ/2^s + √D),   released: 2^s · unit · K + offset
 
@@ -21,7 +21,7 @@ Given θ, a table determines the ideal b, hence the rounded one, hence the point
 rounding b, the solver and the output's grid may add (`problems.exact`). So two tables that agree on θ have points
 within 2r of each other, and noise of multiplier z for a sensitivity of 2r makes the pair (θ, output) the composition
 that is accounted. θ is not released. This is so of the one minimiser whose solver had the term, once, and where what
-the accounting presumes holds of its objective (`terms`). Without a term neighbours' minimisers are a known distance
+the accounting presumes holds of its objective (`Term`). Without a term neighbours' minimisers are a known distance
 apart, and their points within that and 2r: output perturbation. A least eigenvalue, too, is near a number
 that neighbours move by a known distance. These are ℓ₂ distances, which say nothing of the ℓ₁ one that Laplace noise
 needs.
@@ -35,7 +35,7 @@ e of a score that moves by Δ: so T_j = round(V_j/g) moves by at most D = (Δ + 
 the largest T_j + round(λL_j), or of the largest size, λ = 2D/ε, ties to the first. Given the others' noise, j wins
 where its own is at least some integer a (or, by size, at most some -b too), and on a neighbour where it is a + 2D at
 least; P(round(λL) ≥ a + 2D) ≥ e^{-2D/λ} P(round(λL) ≥ a) at all integers a, as these are tails of L. Exponential
-mechanism: j of probability ∝ e^{εT_j/(2D)}, exactly (`sampling.chosen`).
+mechanism: j of probability ∝ e^{εT_j/(2D)}, exactly (`exact_sampling.chosen`).
 
 Correlated noise on integers: `dpbench.privacy.correlated` for `Sum`s, with noise that is sampling.
 
@@ -55,12 +55,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbench.errors import PrivacyError
-from dpbench.privacy import correlated
+from dpbench.privacy import correlated, exact_sampling
 from dpbench.privacy.budget import Budget, Budgets
-from dpbench.privacy.exact import sampling
-from dpbench.privacy.exact.sampling import Bits, Draws, SeededBits, SystemBits
-from dpbench.privacy.exact.sums import UP, CertifiedMinimiser, Ideal, Sum
-from dpbench.privacy.exact.terms import Term
+from dpbench.privacy.exact_sampling import Bits, Draws, SeededBits, SystemBits
+from dpbench.privacy.exact_sums import UP, CertifiedMinimiser, Ideal, Sum, Term
 from dpbench.privacy.ledger import PoissonReplaced, Relation, Release, Sampled
 from dpbench.privacy.mechanisms import CHOICES, Mechanisms, Score, one_choice
 from dpbench.privacy.noise import (
@@ -97,7 +95,7 @@ class ExactCorrelated(correlated.Correlated):
         _require_sum(value, self._label)
         shift, units, grid = self._releases.on_steps(value, NORMAL, self._moved, self._label)
         scale = 2.0**COEFFICIENT_BITS * units * self._rows * _one(self._multiplier) * UP
-        if not 0 < scale <= sampling.LARGEST:
+        if not 0 < scale <= exact_sampling.LARGEST:
             raise PrivacyError(f"{self._label}: noise of {scale:g} steps cannot be drawn exactly; take fewer rounds")
         if not self.t:
             self.std, self._grid = np.asarray(scale * grid * 2.0**-COEFFICIENT_BITS), (units, grid)
@@ -182,7 +180,7 @@ class ExactReleases(Releases):
         z = _one(multiplier)
         shift, units, grid = self.on_steps(value, noise, sensitivity, label, replaced, event(z))
         scale = units * z * UP
-        if not (0 < scale <= sampling.LARGEST):
+        if not (0 < scale <= exact_sampling.LARGEST):
             raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
         declared = _one(self.scaled_sensitivity(sensitivity, replaced))
         first = self.record(event, z, label, value.shape[1:], scale * grid, scale * grid / declared, count)
@@ -281,7 +279,7 @@ class ExactReleases(Releases):
         declared = _one(self.scaled_sensitivity(sensitivity))
         units, grid, compared = self._compared(values, score, declared, label)
         scale = 2 * units / epsilon * UP
-        if not scale <= sampling.LARGEST:
+        if not scale <= exact_sampling.LARGEST:
             raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
         width = score.function(np.zeros(values.shape)).shape[1:]
         self.record(CHOICES[kind], epsilon, label, width, scale * grid, scale * grid / declared)
@@ -292,7 +290,7 @@ class ExactReleases(Releases):
             if self.noiseless:
                 return np.asarray(np.argmax(sized(T), axis=1))
             if kind == "argmax by Gumbel noise":
-                return np.array([sampling.chosen(T[0], epsilon / (2 * units), self._bits)])
+                return np.array([exact_sampling.chosen(T[0], epsilon / (2 * units), self._bits)])
             return np.asarray(np.argmax(sized(T + self._rounded(LAPLACE, scale, T.shape)), axis=1))
 
         return self.publish(kind, label, None, T * grid, np.asarray(scale * grid), release)
@@ -325,14 +323,14 @@ class ExactReleases(Releases):
 
     def _rounded(self, noise: Noise, scale: float, shape: tuple[int, ...]) -> NDArray[np.int64]:
         if noise in (LAPLACE, NORMAL, RADIAL):
-            drawn: NDArray[np.int64] = getattr(sampling, noise.name)(scale, math.prod(shape), self._bits)
+            drawn: NDArray[np.int64] = getattr(exact_sampling, noise.name)(scale, math.prod(shape), self._bits)
             return drawn.reshape(shape)
         d = shape[-1]
         rows, columns = np.triu_indices(d)
         # Off the diagonal an entry counts twice in the Frobenius norm, so √½ of the noise is enough (rounded up).
         scales = np.where((rows == columns) | (noise is SYMMETRIC), scale, scale * math.sqrt(0.5) * UP)
         out = np.empty(shape, dtype=np.int64)
-        out[0, rows, columns] = sampling.normal(scales, len(rows), self._bits)
+        out[0, rows, columns] = exact_sampling.normal(scales, len(rows), self._bits)
         out[0, columns, rows] = out[0, rows, columns]
         return out
 
@@ -351,14 +349,14 @@ class ExactReleases(Releases):
         std, entries = _one(scale), math.prod(shape)
         if noise is RADIAL:
             # A radial draw is a product and no rounded variable: it is computed to as many digits instead.
-            near = sampling.radial_near(entries, self._bits)
+            near = exact_sampling.radial_near(entries, self._bits)
             if near is None:
                 raise PrivacyError(f"{what}: noise too far in its tails to be computed")
             return np.zeros(shape) if self.noiseless else near.reshape(shape) * std
         step = _term_step(std)
         if self.noiseless:
             return np.zeros(shape)
-        return sampling.normal(std / step, entries, self._bits).reshape(shape) * step
+        return exact_sampling.normal(std / step, entries, self._bits).reshape(shape) * step
 
 
 class SeededReleases(ExactReleases):
@@ -409,7 +407,7 @@ def _term_step(std: float) -> float:
 def _rounded_by(noise: Noise, std: float, entries: int) -> float:
     """How far a linear term may be from the ideal one, in ℓ₂ norm: see `ExactReleases.hidden_noise`."""
     if noise is RADIAL:
-        return std * entries * sampling.NEAR * UP
+        return std * entries * exact_sampling.NEAR * UP
     return _term_step(std) * math.sqrt(entries) / 2 * UP
 
 

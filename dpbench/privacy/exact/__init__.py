@@ -1,1 +1,0 @@
-"""Releases whose guarantee holds for the bytes that leave."""
