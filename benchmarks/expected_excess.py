@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import csv
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -71,8 +72,14 @@ def main(names: list[str]) -> None:
         return
     with (HERE / "results" / "expected_excess.csv").open("w", newline="") as file:
         csv.writer(file, lineterminator="\n").writerows([HEADER, *lines])
-    rows = [" | ".join(line) for line in [HEADER, ("---",) * len(HEADER), *lines]]
-    (HERE / "results" / "expected_excess.md").write_text("".join(f"| {row} |\n" for row in rows))
+    (HERE / "results" / "expected_excess.md").write_text(table(lines))
+
+
+def table(lines: Iterable[tuple[str, ...]]) -> str:
+    """The page's table, with each mean and its standard error in one column."""
+    header = ("method", "problem", "ε", "settings", "expected", "measured", "seeds", "off")
+    told = [(*one[:4], f"{one[4]} ± {one[5]}", f"{one[6]} ± {one[7]}", *one[8:]) for one in lines]
+    return "".join(f"| {' | '.join(row)} |\n" for row in [header, ("---",) * len(header), *told])
 
 
 if __name__ == "__main__":

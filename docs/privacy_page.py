@@ -31,7 +31,7 @@ NOTATION = (
     "beside the μ of what was planned. δ, the accounting and the neighbours are the user's choice where the method "
     "takes more than one. A test compares every sensitivity with the noise that is drawn."
 )
-HEADER = ["release", "what", "mechanism", "times", "add/remove", "replace-one", "because"]
+HEADER = ["release", "what", "times × mechanism", "add/remove", "replace-one", "because"]
 BREAKING = (
     "Most repeat what a paper's code does. A run with one of them has `private` = false and is marked on every page."
 )
@@ -57,7 +57,7 @@ def sections() -> Iterator[Section]:
         if fixed:
             continue
         releases = [
-            [one.label + (f" ({one.when})" if one.when else ""), one.value, one.mechanism, one.count,
+            [one.label + (f" ({one.when})" if one.when else ""), one.value, f"{one.count} × {one.mechanism}",
              one.add_remove or "–", one.replace_one or "–", one.why]
             for one in method.discloses
         ]  # fmt: skip
