@@ -37,7 +37,7 @@ from dpbench.privacy.ledger import Composition, Relation
 from dpbench.privacy.verify import spent
 from dpbench.schema import Schema, Target
 from dpbench.schema import load as load_schema
-from dpbench.schema.encoding import encoding_of
+from dpbench.schema.encoding import check_columns, encoding_of
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -140,15 +140,17 @@ class _Private(BaseEstimator):
         unit, persons = persons_of(X, groups, schema.unit, asked=self.unit is True)
         size = persons.count if persons else len(y)
         plan, charge = self._plan(size, schema, positional=of_rows["positional"]), ""
+        encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=of_rows["positional"])
+        if encoding.named:
+            check_columns(encoding, X)  # names and types are public, so that a mistake in them is refused unpaid
+        seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
         if self.budget is not None:  # before a cell is read: what a cell says must not decide whether it is paid for
             whole, what = plan.whole, f"{type(self).__name__}, {plan.name}"
             charge = self.budget.charge(
                 what, plan.releases, whole.epsilon, whole.delta, relation=whole.relation.value, unit=unit
             )
         arguments.warn_of_clones(tuple(schema.columns), seeded=self.random_state is not None, charged=bool(charge))
-        encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=of_rows["positional"])
         rows, labels = rows_of(plan, encoding, schema.target, X, y)
-        seed = None if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
         fitted = execute(plan, rows, labels, unit=encoding.unit, seed=seed, persons=persons)
         model = models.model_of(fitted, schema=schema, labels=schema.target.classes,
                                 intercept=bool(self.fit_intercept), **of_rows)  # fmt: skip

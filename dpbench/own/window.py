@@ -178,8 +178,10 @@ def split(
     planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
 ) -> WindowSplit:
     """The split of (ε, δ), from public numbers. planned: see `first_within`."""
-    choice = min(gaussian_mu(epsilon, delta) * CHOICE, MOST)
-    if n * choice < LEAST:
+    whole = gaussian_mu(epsilon, delta)
+    choice = min(whole * CHOICE, MOST)
+    # Where δ alone pays for most of μ, nothing of ε would be left for a model.
+    if n * choice < LEAST or not gaussian_epsilon(0.65 * whole, delta):
         return WindowSplit(epsilon, math.inf, math.inf, math.inf, epsilon, delta)
     mu = 1 / Tight().noise_scale(((Gaussian(1.0), 1),), ((BoundedRange(choice), 1),), epsilon, delta)
 

@@ -18,12 +18,15 @@ from dpbench.privacy.ledger import ConvexPerturbation, LogisticPerturbation, Rel
 
 COSINES = (-1.0, -0.99, -0.9, -0.5, 0.0)  # between the rows, times their labels
 STRIDE = 25  # points of t between two at which all half-planes are looked at
+LEAST = 1e-24  # δ: tails are taken to 11 standard deviations, beyond which lies 2e-28
 FADED = 45.0  # e^{-45} = 3e-20: beyond it nothing counts
 SIMPSON = np.array([1.0, *[4.0, 2.0] * 299, 4.0, 1.0]) / 1800  # of 601 points in [0, 1]
 
 
 def epsilon_of(event: LogisticPerturbation, mu: float, delta: float) -> float:
-    """ε at δ > 0 of one perturbation and of Gaussian releases of Σ 1/z² = μ²."""
+    """ε at δ > 0 of one perturbation and of Gaussian releases of Σ 1/z² = μ²; infinite for δ below `LEAST`."""
+    if delta < LEAST:
+        return math.inf
     epsilon = 0.0
     for t, tail in _tails(event):
         epsilon = _from_tail(t, tail, mu, delta, epsilon)
@@ -35,7 +38,7 @@ def _tails(event: LogisticPerturbation) -> list[tuple[np.ndarray, np.ndarray]]:
     """(t, P(U > t)) at each angle: the same whatever is released beside it, and at every δ."""
     rows = 2 if event.relation is Relation.REPLACE_ONE else 1
     s = 1 / (rows * event.noise_multiplier)
-    top = (rows * s) ** 2 / 2 + 11 * rows * s + math.log1p(event.curvature)
+    top = (rows * s) ** 2 / 2 + 11 * rows * s + math.log1p(event.curvature)  # see `LEAST`
     t = np.linspace(0.0, top, 1201)
     tail = _mirrored_tail if isinstance(event, ConvexPerturbation) else _tail
     return [(t, tail(s, event.curvature, cosine, t, rows)) for cosine in (COSINES if rows == 2 else (-1.0,))]

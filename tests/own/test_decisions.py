@@ -130,6 +130,24 @@ def test_a_cell_that_is_no_number_is_refused_before_the_charge_in_words_that_nam
     assert budget.charges == []
 
 
+@pytest.mark.parametrize("wrong", ["missing", "more", "twice", "dates", "seed"])
+def test_a_mistake_in_what_is_public_is_refused_before_the_charge(wrong):
+    budget = DataBudget.create(None, epsilon=5, delta=1e-3)
+    table = pd.DataFrame({"u": LINE[:, 0], "v": LINE[:, 0]})
+    table = {
+        "missing": table[["u"]],
+        "more": table.assign(w=1.0),
+        "twice": pd.concat([table, table[["u"]]], axis=1),
+        "dates": table.assign(v=pd.Timestamp("2020-01-01")),
+        "seed": table,
+    }[wrong]
+    given = {"bounds": {"u": (0, 1), "v": (0, 1)}, "classes": [0, 1], "delta": 1e-4, "budget": budget}
+    model = PrivateClassifier(1.0, **given, random_state=-1 if wrong == "seed" else None)
+    with pytest.raises((UserError, ValueError), match=r"column|dates have no bounds|Seed must be"):
+        model.fit(table, np.arange(len(table)) % 2)
+    assert budget.charges == []
+
+
 def test_what_is_refused_before_the_charge_counts_as_public():
     """That all cells of a list are numbers decides whether there is a fit; a type of numbers decides it by itself."""
     given, y = {"bounds": (0, 1), "classes": [0, 1]}, [0, 1] * 30

@@ -249,6 +249,9 @@ def test_few_rows_get_the_median_alone(given, tmp_path):
 def test_the_public_numbers_alone_decide_between_window_and_median():
     for n, epsilon, alone in ((100, 1.0, True), (400, 1.0, False), (400, 0.3, True), (4000, 0.3, False)):
         assert windows.split(n, epsilon, n**-2.0, Relation.REPLACE_ONE, lambda *left: []).alone is alone
+    X = np.linspace(0, 1, 300)[:, None]
+    found = PrivateRegressor(1.0, 0.5, bounds=(0, 1), target_bounds=(0, 1)).fit(X, X[:, 0])
+    assert found.plan_.bound.alone, "δ alone pays for all of it, so a model would be left with ε = 0"
 
 
 def test_where_there_is_no_window_one_line_says_so():

@@ -66,6 +66,17 @@ def test_the_generic_check_finds_its_constants():
         losses.check(plain)
 
 
+@pytest.mark.parametrize("base", [losses.Softmax(3), Weighted(losses.get("logistic"), (0.3, 1.0))])
+def test_a_class_derived_from_one_that_is_proved_is_not_taken_at_its_word(base):
+    kind = type(base)
+    steep = type("Steep", (kind,), {"derivative": lambda self, z, y, out: 5 * kind.derivative(self, z, y, out)})
+    loss = object.__new__(steep)
+    vars(loss).update(vars(base))
+    losses.check(base)
+    with pytest.raises(UserError, match=r"softmax alone may|is not what it declares"):
+        losses.check(loss)
+
+
 @pytest.mark.parametrize("weights", [(1.0,), (2.0, 1.0), (0.0, 1.0), (-1.0, 1.0)])
 def test_weights_that_do_not_fit_are_refused(weights):
     with pytest.raises(UserError, match="class_weight: 2 weights"):

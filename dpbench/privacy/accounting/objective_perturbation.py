@@ -49,7 +49,7 @@ import numpy as np
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from dpbench.errors import PrivacyError
+from dpbench.errors import OutOfReach, PrivacyError
 from dpbench.privacy.accounting.base import smallest_scale
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu, squared_mu
 from dpbench.privacy.ledger import ConvexPerturbation, Counts, Gaussian, LogisticPerturbation, Relation
@@ -63,6 +63,7 @@ REACH = 11.0  # standard deviations of b that are looked at
 FINE, COARSE = 6001, 1501  # points of the quadrature
 STRIDE = 64  # points of the quadrature between two at which the loss is looked at first
 MARGIN = 1e-3  # of ln δ: far above the errors of quadratures, and 3e-5 of the noise
+LEAST = 1e-24  # δ: beyond REACH lies 4e-28, which counts below it
 NODES = 24  # of a Gauss-Hermite quadrature
 
 
@@ -102,9 +103,9 @@ def _in_bulk(event: LogisticPerturbation, epsilon: float) -> bool:
 
 
 def epsilon_of(releases: Counts, delta: float) -> float | None:
-    """ε at `delta` of one perturbation and Gaussian releases; None for anything else."""
+    """ε at `delta`, `LEAST` or more, of one perturbation and Gaussian releases; None for anything else."""
     parts = _split(releases)
-    return None if parts is None else _epsilon(*parts, delta)
+    return None if parts is None or delta < LEAST else _epsilon(*parts, delta)
 
 
 @lru_cache(maxsize=256)
@@ -137,6 +138,8 @@ def noise_scale(plan: Counts, after: Counts, epsilon: float, delta: float) -> fl
     mine, before = _split(plan), _split((*plan, *after))
     if mine is None or before is None:
         raise PrivacyError("objective perturbation is accounted with Gaussian releases beside it only")
+    if delta < LEAST:
+        raise OutOfReach(f"delta: objective perturbation is accounted for from {LEAST:g} on, got {delta:g}; raise it")
     (event, mu), kept = mine, math.sqrt(max(0.0, before[1] ** 2 - mine[1] ** 2))
 
     def cost(z: float, opposite: bool = False) -> float:

@@ -11,7 +11,7 @@ from scipy.integrate import quad
 from scipy.special import expit, ndtr
 from scipy.stats import norm
 
-from dpbench.errors import PrivacyError
+from dpbench.errors import OutOfReach, PrivacyError
 from dpbench.privacy import Budget, Relation, half_planes, verify
 from dpbench.privacy.accounting import objective_perturbation as ours
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
@@ -128,6 +128,21 @@ def test_simulated_losses_at_any_angle_are_within_the_bound(cosine):
     assert simulated.mean() <= bound + 4 * simulated.std() / math.sqrt(len(b))
     if cosine == -1:
         assert simulated.mean() >= 0.98 * bound - 4 * simulated.std() / math.sqrt(len(b))
+
+
+@pytest.mark.parametrize("relation", [ADDED, REPLACED])
+@pytest.mark.parametrize("kind", [LogisticPerturbation, ConvexPerturbation])
+def test_below_what_the_quadratures_reach_there_is_no_epsilon_rather_than_too_small_a_one(kind, relation):
+    """With less than a Gaussian's noise no perturbation keeps its ε: at δ = 1e-100 two thirds of it were drawn."""
+    event = kind(1.0, 1e-3, relation)
+    z = ours.noise_scale(((event, 1),), (), 1.0, 1e-24)
+    assert z >= 1 / gaussian_mu(1.0, 1e-24)
+    assert half_planes.epsilon_of(scaled(event, z), 0.0, 1e-24) > gaussian_epsilon(1 / z, 1e-24) * (1 - 1e-6)
+    for delta in (9e-25, 1e-40, 1e-100):
+        with pytest.raises(OutOfReach, match="delta: objective perturbation is accounted for from 1e-24 on"):
+            ours.noise_scale(((event, 1),), (), 1.0, delta)
+        assert ours.epsilon_of(((event, 1),), delta) is None
+        assert math.isinf(verify.spent((CountedRelease(event, 1, "b"),), delta, relation).epsilon)
 
 
 def test_scaled_keeps_its_kind_and_relation():
