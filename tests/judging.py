@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-WORK, DONE = "DPBENCH_MISTAKES", "mistakes.txt"
+WORK, DONE = "DPBENCH_MISTAKES", "DPBENCH_JUDGED"  # a file of mistakes, and the pipe for what became of them
 NOTICED, SURVIVES, NOWHERE = "noticed", "survives", "nowhere"  # NOWHERE: it is loaded, and in no function
 LIMIT = 120  # processor seconds of the tests of a mistake; by the clock ten times as many
 
@@ -32,71 +32,89 @@ class Mistake(NamedTuple):
     tests: list[str]
 
 
-def judged(copy: Path, mistakes: list[Mistake], marks: str) -> list[str]:
-    """NOTICED, SURVIVES or NOWHERE, for each mistake; `copy` is a copy of the tree, and is left as it was."""
+def judged(copy: Path, mistakes: list[Mistake], marks: str) -> Iterator[str]:
+    """NOTICED, SURVIVES or NOWHERE, for each mistake in turn; `copy` is a copy of the tree, and is left as it was."""
     files = sorted({test.partition("::")[0] for one in mistakes for test in one.tests})
-    if not files:
-        return [NOWHERE if one.tests else SURVIVES for one in mistakes]
     (copy / "mistakes.pickle").write_bytes(pickle.dumps([tuple(one) for one in mistakes]))
-    (copy / DONE).write_text("")
+    words, end = os.pipe()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.judging", "-p", "no:cacheprovider", "-m", marks]
-    environment = {**os.environ, "PYTHONPATH": str(copy), WORK: str(copy / "mistakes.pickle")}
-    subprocess.run([*command, *files], cwd=copy, env=environment, check=False, stdin=subprocess.DEVNULL,
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-    words = (copy / DONE).read_text().split()
-    return words + [NOWHERE] * (len(mistakes) - len(words))
+    work = {WORK: str(copy / "mistakes.pickle"), DONE: str(end)}
+    with subprocess.Popen([*command, *(files or ["--version"])], cwd=copy, env=environment(copy) | work, pass_fds=[end],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):  # fmt: skip
+        os.close(end)
+        with os.fdopen(words) as lines:
+            for one in mistakes:
+                yield lines.readline().strip() or (NOWHERE if one.tests else SURVIVES)
+
+
+def environment(copy: Path) -> dict[str, str]:
+    """That of tests of a copy of the tree; what they compile is kept there, for the many processes that they start."""
+    return {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | {
+        "PYTHONPATH": str(copy)
+    }
 
 
 def pytest_runtestloop(session: Any) -> bool | None:
     """Instead of running what was collected, judge the mistakes of the file that WORK names."""
     if WORK not in os.environ:
         return None
-    items, root = {item.nodeid: item for item in session.items}, Path.cwd()
-    mistakes = pickle.loads(Path(os.environ[WORK]).read_bytes())
-    for number, (file, mutated, tests) in enumerate(mistakes, 1):
-        path, chosen = root / "dpbench" / file, [items[test] for test in tests if test in items]
+    items, root, broken = {item.nodeid: item for item in session.items}, Path.cwd(), set[str]()
+    for number, (file, mutated, tests) in enumerate(pickle.loads(Path(os.environ[WORK]).read_bytes()), 1):
+        path = root / "dpbench" / file
         whole, times = path.read_text(encoding="utf-8"), path.stat()
-        path.write_text(mutated, encoding="utf-8")
-        # To the processes of tests a compiled file is known by its size and second, which two mistakes can share.
-        os.utime(path, (times.st_mtime - number,) * 2)
-        try:
-            word = {0: SURVIVES, 1: NOTICED}.get(_forked(session, path, whole, mutated, chosen), NOWHERE)
-        finally:
-            path.write_text(whole, encoding="utf-8")
-            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
-        with (root / DONE).open("a") as done:
-            done.write(f"{word}\n")
+        word, left = "", [items[test] for test in tests if test in items and test not in broken]
+        while not word:
+            path.write_text(mutated, encoding="utf-8")
+            # To the processes of tests a compiled file is known by its size and second, which two mistakes can share.
+            os.utime(path, (times.st_mtime - number,) * 2)
+            try:
+                status, ran = _forked(session, path, whole, mutated, left)
+            finally:
+                path.write_text(whole, encoding="utf-8")
+                os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            if status == 1 and _forked(session, path, whole, whole, [left[ran]])[0] == 1:  # without the mistake as well
+                broken.add(left[ran].nodeid)
+                left = left[ran + 1 :]
+            else:
+                word = {0: SURVIVES, 1: NOTICED}.get(status, NOWHERE)
+        os.write(int(os.environ[DONE]), f"{word}\n".encode())
     return True
 
 
-def _forked(session: Any, path: Path, whole: str, mutated: str, chosen: list[Any]) -> int:
-    """0 where all tests pass with the mistake, 1 where one fails or takes too long, else 2."""
+def _forked(session: Any, path: Path, whole: str, mutated: str, chosen: list[Any]) -> tuple[int, int]:
+    """(0 where all tests pass with the mistake, 1 where one fails or takes too long, else 2; how many passed)."""
+    passed, end = os.pipe()
     child = os.fork()
     if not child:
         status = 2
         try:
-            status = _tried(session, path, whole, mutated, chosen)
+            status = _tried(session, path, whole, mutated, chosen, end)
         finally:
             os._exit(status)
+    os.close(end)
     status = os.waitpid(child, 0)[1]
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # processes that its tests left
+    os.set_blocking(passed, False)
+    with open(passed, "rb") as file:
+        ran = len(file.read() or b"")
     late = os.WIFSIGNALED(status) and os.WTERMSIG(status) in (signal.SIGALRM, signal.SIGXCPU)
-    return 1 if late else os.waitstatus_to_exitcode(status)
+    return (1 if late else os.waitstatus_to_exitcode(status)), ran
 
 
-def _tried(session: Any, path: Path, whole: str, mutated: str, chosen: list[Any]) -> int:
+def _tried(session: Any, path: Path, whole: str, mutated: str, chosen: list[Any], passed: int) -> int:
     os.setsid()
     signal.alarm(10 * LIMIT)
     resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT + 10))
     loaded = {getattr(module, "__file__", None) for module in sys.modules.values()}
-    if not put(path, whole, mutated) and str(path) in loaded:
+    if whole != mutated and not put(path, whole, mutated) and str(path) in loaded:
         return 2
     session.testsfailed = 0  # of files that cannot be collected
     for item, following in zip(chosen, [*chosen[1:], None], strict=True):
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         if session.testsfailed:
             return 1
+        os.write(passed, b".")
     return 0
 
 

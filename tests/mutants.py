@@ -1,6 +1,6 @@
 """Plausible mistakes, nearly all outside the privacy code, and the test of each: `python -m tests.mutants [WORD …]`.
 
-`python -m tests.mutants --random 60 --seed 1` draws mistakes instead (`tests.random_mutants`).
+`python -m tests.mutants --random 60 --seed 1 [--from 20]` draws mistakes instead (`tests.random_mutants`).
 
 Each mutant is put into a temporary copy of the tree, never in place, and its test is run there alone. What survives is
 listed, and the exit status is 1. Words choose the mutants whose file, test or description contains one of them.
@@ -36,9 +36,9 @@ WHOLE = (*COPIED, "benchmarks", "datasets", "docs", "figures", "papers", "result
 LIMIT = 500
 LOADED = ("joblib", "matplotlib.figure", "numpy", "pandas", "pyarrow.parquet", "scipy.optimize",
           "scipy.stats", "sklearn.utils.estimator_checks")  # fmt: skip
-UNKNOWN, NONE = 4, 5  # pytest's exit statuses where a test is not found, and where there is none
+NONE = 5  # pytest's exit status where there is no test
 FIRST = 60  # tests of a random mutant that are run before all the others
-SURVIVES, NOTICED, BROKEN = "SURVIVES", "noticed", "BROKEN"
+SURVIVES, NOTICED, BROKEN, LEFT = "SURVIVES", "noticed", "BROKEN", "left"  # LEFT: for the thorough tests
 
 
 class Mutant(NamedTuple):
@@ -1370,10 +1370,13 @@ def _put(copy: Path, name: str, mutated: str) -> Iterator[None]:
         os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))  # so that what was compiled of it holds again
 
 
-def tried_at_random(count: int, seed: int) -> Iterator[tuple[random_mutants.Site, str]]:
-    """Mistakes drawn over the whole tree, each with what became of it under the tests that cover its file."""
+def tried_at_random(count: int, seed: int, begin: int = 0) -> Iterator[tuple[random_mutants.Site, str]]:
+    """Mistakes drawn over the whole tree, each with what became of it under the tests that run it; a LEFT one follows.
+
+    begin: how many of them are left out, so that a run that was cut off goes on.
+    """
     with _copied(WHOLE) as copy:
-        left = random_mutants.drawn(count, seed)
+        left = random_mutants.drawn(count, seed)[begin:]
         for marks in (COMMON, random_mutants.THOROUGH):
             among = {test for one in left for test in random_mutants.thorough(one.file)} if marks != COMMON else ()
             tests = random_mutants.running(copy, left, marks, sorted(among)) if left else []
@@ -1384,19 +1387,17 @@ def tried_at_random(count: int, seed: int) -> Iterator[tuple[random_mutants.Site
                     yield one, NOTICED
                 else:
                     survived.append(one)
+                    yield one, LEFT if marks == COMMON else SURVIVES
             left = survived
-        yield from ((one, SURVIVES) for one in left)
 
 
 def _noticed(copy: Path, one: judging.Mistake, marks: str) -> bool:
-    """Whether one of its tests, which pass without the mistake, fails in a process that has imported it."""
+    """Whether one of its tests, which pass without the mistake, fails in a process that imports it."""
     for step in filter(None, (one.tests[:FIRST], one.tests[FIRST:])):
         with _put(copy, one.file, one.mutated):
             status = _ended(copy, *step, keep=False, marks=marks)
-        # A name that pytest does not find is no failure, unless it finds it without the mistake.
-        if status == UNKNOWN:
-            status = _ended(copy, *step, marks=marks) != UNKNOWN
-        if status not in (0, NONE):
+        # A failure, or a name that pytest does not find, is the mistake's if there is none without it.
+        if status not in (0, NONE) and _ended(copy, *step, marks=marks) == 0:
             return True
     return False
 
@@ -1444,10 +1445,12 @@ def main(words: list[str]) -> int:
     """Try the mutants that one of `words` is in, all without any; 1 where one is not noticed."""
     began, left = time.monotonic(), 0
     if "--random" in words:
-        count, seed = (int(words[words.index(option) + 1]) for option in ("--random", "--seed"))
-        for one, became in tried_at_random(count, seed):
-            left += became != NOTICED
+        given = dict(zip(words[::2], map(int, words[1::2]), strict=True))
+        count, seed, begin = (given.get(option, 0) for option in ("--random", "--seed", "--from"))
+        for one, became in tried_at_random(count, seed, begin):
+            left += became == SURVIVES
             print(f"{became:8}  {one.shown()}", flush=True)
+        count -= begin
         print(f"seed {seed}: {count} mutants, {count - left} noticed, {left} left; {time.monotonic() - began:.0f} s")
         return int(left > 0)
     chosen = [one for one in MUTANTS if not words or any(word in " ".join(one) for word in words)]

@@ -13,7 +13,6 @@ from __future__ import annotations
 import ast
 import functools
 import itertools
-import os
 import random
 import subprocess
 import sys
@@ -23,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tests import judging
 from tests.outputs import PAPERS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -279,9 +279,8 @@ def running(
         placed |= numbers
         (copy / "dpbench" / file).write_text(text, encoding="utf-8")
     report = copy / "report.xml"
-    command = f"-m pytest -q -n {workers} -p no:cacheprovider --junitxml={report} -m".split()
-    arguments, environment = [sys.executable, *command, marks, *among], {**os.environ, "PYTHONPATH": str(copy)}
-    subprocess.run(arguments, cwd=copy, env=environment, check=False,
+    command = f"-m pytest -q -n {workers} --dist loadfile -p no:cacheprovider --junitxml={report} -m".split()
+    subprocess.run([sys.executable, *command, marks, *among], cwd=copy, env=judging.environment(copy), check=False,
                    stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
     for file, text_before in whole.items():
         (copy / "dpbench" / file).write_bytes(text_before)
@@ -297,10 +296,10 @@ def running(
 
 
 def _enough(one: Site, ran: set[str] | None, seconds: dict[str, float]) -> list[str]:
-    """The tests of a site in the order in which they are tried: those of its file and room, then all others."""
-    likely = {f"tests/{test}": rank for rank, test in enumerate(covering(one.file))}
+    """The tests of a site in the order in which they are tried: the quick ones of its file and room are the first."""
+    likely = {f"tests/{test}": rank for rank, test in enumerate(covering(one.file), 1)}
     ran = {test for test in seconds if test.partition("::")[0] in likely} if ran is None else ran
-    order = sorted(ran, key=lambda test: (likely.get(test.partition("::")[0], len(likely)), seconds[test]))
+    order = sorted(ran, key=lambda test: likely.get(test.partition("::")[0], 2 * len(likely)) * (seconds[test] + 0.01))
     spent = itertools.accumulate(seconds[test] for test in order)
     return [test for test, until in zip(order, spent, strict=True) if until <= ENOUGH]
 
