@@ -17,6 +17,8 @@ from dpbench.cli import main
 from dpbench.datasets import cache
 from dpbench.run import executors
 
+gc.set_threshold(100_000, 50, 50)  # as the command line has it: collecting tests makes many objects and few cycles
+
 
 def pytest_itemcollected(item):
     """The cases that `thorough_for` names are thorough; of `thorough_but` those are that it does not name."""

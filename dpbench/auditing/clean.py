@@ -10,6 +10,7 @@ Not seen: what C code does behind Python's back, how long it takes, caches of `f
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import inspect
 import json
@@ -47,6 +48,7 @@ CALLS = ("os.", "shutil.", "socket.", "subprocess.", "sqlite3.", "ctypes.dlopen"
          "signal.")  # fmt: skip
 READING = {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.getxattr", "os.listxattr"}
 NEAR, FAR = 4, 1  # how deep the method's own modules and dpbench's are looked into, and how deep installed ones
+ENTIRE, ARRAYS = (*transcript.PLAIN, float, complex), (np.ndarray, np.generic)  # whose outline is all that they hold
 UNTOLD = ("__builtins__", "__spec__", "__loader__", "__cached__", "__weakref__", "path_importer_cache")
 
 
@@ -107,6 +109,7 @@ def _ended(folder: Path, asked: list[Any]) -> dict[str, Any]:
 
 def main(given: str) -> None:
     """The runs of one world, in this process; the report goes to a file, which is there only if they ended."""
+    gc.set_threshold(100_000, 50, 50)  # outlines hold no cycle, for which the collector would look again and again
     name, loss, epsilon, seed, world, report = json.loads(given)
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002
@@ -236,9 +239,9 @@ def _state(algorithm: Algorithm, known: set[str] | None = None) -> dict[str, Any
 def _outline(value: Any, depth: int) -> Any:
     """What `value` holds down to a depth, without addresses."""
     kind = type(value).__qualname__
-    if isinstance(value, (*transcript.PLAIN, float, complex)):
+    if isinstance(value, ENTIRE):
         return kind, value
-    if isinstance(value, np.ndarray | np.generic) and not value.dtype.hasobject:
+    if isinstance(value, ARRAYS) and not value.dtype.hasobject:
         return kind, str(value.dtype), value.shape, np.asarray(value).tobytes()
     if not depth:
         return kind, getattr(value, "__qualname__", "")

@@ -270,7 +270,7 @@ def test_row_bound_by_l1():
         ({"row_bound": 1.0, "row_bound_norm": "l1"}, DataError, "‖x‖₁"),
         ({"row_bound_norm": "l3"}, UserError, "row_bound_norm"),
         ({"y": np.zeros(60)}, DataError, "labels -1 and"),
-        ({"y": np.full(60, np.nan), "loss": "squared"}, DataError, "y: contains NaN"),
+        ({"y": np.append(np.nan, np.zeros(59)), "loss": "squared"}, DataError, "y: contains NaN"),
         ({"y": np.ones(59)}, DataError, "one label per row"),
         ({"X": np.full((60, 5), np.nan)}, DataError, "X: contains NaN"),
         ({"X": np.full((60, 5), np.inf)}, DataError, "X: contains NaN"),

@@ -1,7 +1,10 @@
 """A stranger's method in a process of its own: what it can reach, how it ends, and that a second run tells."""
 
+import contextlib
+from multiprocessing import Pipe
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -141,19 +144,16 @@ def test_lists_and_tables_are_settings(tmp_path):
     assert np.array_equal(*(one.run(mechanisms_class=SeededMechanisms).W for one in (served_, here)))
 
 
-FORGED = """
-from dpbench.serving import wire
-from dpbench.serving.wire import DescribedSetting
-
-truth = wire.DescribedMethod
-wire.DescribedMethod = lambda **told: truth(**told | {forged})
-"""
-
-
 TELLS = {"kind": "DescribedSetting", "name": "a", "number": False}
 
 
-@pytest.mark.thorough_for("forged[258]-*", "forged13-*")  # each a process; others are malformed, or taken, as well
+@pytest.fixture(scope="module")
+def honest():
+    """What a method's process says of it."""
+    code = process.MethodCode("Honest", FILE.read_bytes())
+    return msgspec.to_builtins(process.ask(code, wire.DescribeMethod(reference=code.called), wire.DescribedMethod))
+
+
 @pytest.mark.parametrize(("forged", "told"), [
     ({"name": "dp-gd"}, "the name dp-gd is taken"), ({"name": "../evil"}, "malformed"),
     ({"title": "a\x1b[2J"}, "malformed"), ({"labels": ["a\u202eb"]}, "malformed"), ({"private": False}, "not private"),
@@ -164,11 +164,29 @@ TELLS = {"kind": "DescribedSetting", "name": "a", "number": False}
     ({"settings": [TELLS | {"default": "\x1b[2J"}]}, "malformed"),
     ({"settings": [TELLS | {"default": [[[[1]]]]}]}, "malformed"),
 ])  # fmt: skip
-def test_what_a_process_says_of_its_method_is_not_believed(forged, told):
-    """Its file may change the code that describes it."""
+def test_what_a_process_says_of_its_method_is_not_believed(monkeypatch, honest, forged, told):
+    """Its file may change the code that describes it, as the next test does."""
+
+    @contextlib.contextmanager
+    def says(code, limits, largest):
+        ours, theirs = Pipe()
+        with ours, theirs:
+            theirs.send_bytes(msgspec.msgpack.encode(honest | forged))
+            yield wire.Channel(ours, ours, largest)
+
+    monkeypatch.setattr(process, "_process", says)
     with pytest.raises(UserError, match=told) as caught:
-        ServedMethod(process.MethodCode("Honest", FILE.read_bytes() + FORGED.format(forged=forged).encode()))
+        ServedMethod(process.MethodCode("Honest", FILE.read_bytes()))
     assert "\n" not in str(caught.value)
+
+
+FORGED = """
+from dpbench.serving import wire
+from dpbench.serving.wire import DescribedSetting
+
+truth = wire.DescribedMethod
+wire.DescribedMethod = lambda **told: truth(**told | {forged})
+"""
 
 
 def test_a_stranger_s_delta_is_one_of_ours():
