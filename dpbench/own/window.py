@@ -8,8 +8,9 @@ y in [-1, 1]; the neighbours replace one row, n is public):
              l ≤ y ≤ h; t is y within it, brought to [-1, 1]
     m̃        mean of t, which moves by 2/n
     z̃        mean of z, which moves by 2√m/n: ‖z‖² ≤ m, the number of columns of numbers and of groups
-    q        mean of min(‖a‖², m), a = z - z̃, which moves by m/n: see `row_bound`; U² = q(1 + 1/m), as with few
-             columns a row of the usual length says most
+    q        mean of min(‖a‖², m), a = z - z̃, which moves by m/n: see `row_bound`; U² = q(1 + max(1/m, (2r - 1)/m²)),
+             r = √(nε₀/ROOM) ≥ 1: few columns make rows of unlike lengths, of which the long ones say most, and they
+             cost less the more can be learnt
 
 and then fits t - m̃ by rows a/U, those longer than U shortened. Each release takes what was released before for public
 (adaptive composition). A prediction is m̃ + <x, w> within [-1, 1], brought back to the window.
@@ -17,8 +18,8 @@ and then fits t - m̃ by rows a/U, those longer than U shortened. Each release t
 The window is drawn by the exponential mechanism with a public base measure (McSherry and Talwar 2007): a replaced row
 moves a count by one at most, so the privacy loss lies in an interval of length ε₀, whatever the measure (Dong, Durfee
 and Rogers 2020). For the bytes, (2a/ε₀) ln(h - l) is rounded to an integer, which is public, and the choice is drawn
-exactly. A window half as wide is worth (2a ln 2)/ε₀ rows beyond it; a = 2√(nε₀/ROOM) lets their share fall as more can
-be learnt: as the best place to cut a heavy tail does.
+exactly. A window half as wide is worth (2a ln 2)/ε₀ rows beyond it; a = 2r lets their share fall as more can be
+learnt: as the best place to cut a heavy tail does.
 
 Where nε₀ < LEAST no window can be told from the others. There the median alone is released, at all of ε, and predicted
 for every row: u(g) = -max(0, #{y < g} - n/2, n/2 - #{y ≤ g}) on a fixed public grid, which moves by one at most too
@@ -193,6 +194,11 @@ def split(
     return row_bounds.first_within(map(way, SMALLER), epsilon, delta, relation, planned)
 
 
+def room_of(n: int, choice: float) -> float:
+    """r ≥ 1: how much more can be learnt than where there is room for a window alone."""
+    return max(1.0, math.sqrt(n * choice / ROOM))
+
+
 @cache
 def windows(deep: bool) -> np.ndarray:
     """(p, 2) public windows in [-1, 1]: all of it, 1/2 to 1/32 of it anywhere by halves, to 2⁻¹⁴ at either end.
@@ -223,7 +229,7 @@ def below(y: np.ndarray, of: OfPersons, points: np.ndarray, side: Literal["left"
 def counts(y: np.ndarray, choice: float, of: OfPersons) -> np.ndarray:
     """(1, p) integers, in 2⁻ᴮ: the rows within each of the `windows()`, less what its width costs, in rows."""
     low, high = windows(of.number * choice >= DEEP).T
-    a = WIDTH * max(1.0, math.sqrt(of.number * choice / ROOM))
+    a = WIDTH * room_of(of.number, choice)
     cost = np.rint(2 * a / choice * np.log((high - low) / 2)).astype(np.int64)
     return (below(y, of, high, "right") - below(y, of, low, "left") - (cost << of.bits))[None]
 
@@ -291,7 +297,8 @@ def release(
     A = window.centred(X, unit, lengths.numbers)
     seen, std, ledger = noisy_mean(A, m, way.release, budget, seed, arithmetic, of_persons=of_persons)
     every = Lengths(np.ones(X.shape[1], bool), m, 0, 0)
-    bound = min(row_bounds.bound_of(seen, std, every) * math.sqrt(1 + 1 / m), math.sqrt(m))
+    longer = max(1 / m, (2 * room_of(n, way.choice) - 1) / m**2)
+    bound = min(row_bounds.bound_of(seen, std, every) * math.sqrt(1 + longer), math.sqrt(m))
     return msgspec.structs.replace(window, bound=bound), [*mechanisms.ledger.summary(), *ledger]
 
 

@@ -191,6 +191,14 @@ def test_a_target_far_narrower_than_its_bounds_is_fitted(arithmetic):
     assert plain.score(frame.drop(columns="y"), frame["y"]) < 0.1
 
 
+def test_a_column_with_a_long_tail_is_not_cut_where_much_can_be_learnt():
+    """With one column the rows of the tail say most; cut at 1.4 standard deviations, a model is behind a line."""
+    x = np.minimum(np.random.default_rng(0).lognormal(-3.0, 0.9, 12_000), 1.0)
+    y = np.sqrt(x) + np.random.default_rng(1).normal(0, 0.05, len(x))
+    made = PrivateRegressor(1.0, bounds=(0, 1), target_bounds=(0, 1), random_state=0)
+    assert made.fit(x[:, None], y).score(x[:, None], y) > np.corrcoef(x, y)[0, 1] ** 2
+
+
 def test_a_saved_model_predicts_the_same_states_its_labels_and_cannot_be_edited(tmp_path):
     frame, file = table(1.0), tmp_path / "m.json"
     found = model(frame, 400.0)
