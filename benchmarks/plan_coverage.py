@@ -10,7 +10,10 @@ were written, in five versions. The fifth takes the shares of two classes, and t
 (61 of them without columns that follow from the class), and intervals that hold one more world in nine of ten cases.
 The 23 of `FRESH`, in none of these lists, were named, and this committed, before any plan was made for them; from the
 schema alone they are planned with tight and with wide bounds (`benchmarks.fresh_numbers`).
-One mistake was mended after the run: guessed shares of classes that are numbers did not reach the plan.
+One mistake was mended after the run: guessed shares of classes that are numbers did not reach the plan. With guesses
+their intervals then held 82 % of log loss, as those of the seen sets do, on which the sixth version was made: columns
+of a table are alike, and those that tell classes well vary by them. The 14 of `CLASSES`, in no list either, were named,
+and this committed, before any plan or fit.
 
 Rows are in results/plan_coverage.csv and plan_outcomes.csv; then, or alone with the argument `table`,
 results/plan_coverage.md is made.
@@ -106,12 +109,30 @@ FRESH: measured.Sets = {
     "surveys": ("weight", rdata("ratdat", "surveys", "record_id")),
     "Guns": ("violent", rdata("AER", "Guns", "state")),
 }
+CLASSES: measured.Sets = {
+    "Mode": ("choice", rdata("Ecdat", "Mode")),
+    "Heating": ("depvar", rdata("Ecdat", "Heating", "idcase")),
+    "Catsup": ("choice", rdata("Ecdat", "Catsup", "id")),
+    "Kakadu": ("answer", rdata("Ecdat", "Kakadu", "lower", "upper")),
+    "GSSvocab": ("nativeBorn", rdata("carData", "GSSvocab")),
+    "Rossi": ("arrest", rdata("carData", "Rossi", "week")),
+    "taxi": ("tip", rdata("modeldata", "taxi")),
+    "TV16": ("votetrump", rdata("stevedata", "TV16", "uid")),
+    "HELPrct": ("homeless", rdata("mosaicData", "HELPrct", "id", "housing")),
+    "bivariate_train": ("Class", rdata("modeldata", "bivariate_train")),
+    "loans_full_schema": ("homeownership", rdata("openintro", "loans_full_schema")),
+    "channing": ("gender", rdata("KMsurv", "channing", "obs")),
+    "myeloid": ("sex", rdata("survival", "myeloid", "id")),
+    "pbc": ("sex", rdata("survival", "pbc", "id")),
+}
 WIDE = ", wide bounds"  # behind the name of a table, whose bounds are then those of `fresh_numbers.widened`
 SEEN: measured.Sets = {**measured.SETS, **FORMER}
 FRESH_WIDE: measured.Sets = {name + WIDE: one for name, one in FRESH.items()}
-ALL: measured.Sets = {**SEEN, **FRESH, **FRESH_WIDE}
+ALL: measured.Sets = {**SEEN, **FRESH, **FRESH_WIDE, **CLASSES}
 ASKED = [("fresh, tight bounds", FRESH, "nothing"), ("fresh" + WIDE, FRESH_WIDE, "nothing")]
-ASKED += [("fresh, tight bounds", FRESH, known) for known in ("guesses", "older rows")] + [("seen", SEEN, "nothing")]
+ASKED += [("fresh, tight bounds", FRESH, known) for known in ("guesses", "older rows")]
+ASKED += [("newer, classes", CLASSES, known) for known in ("nothing", "guesses")]
+ASKED += [("seen", SEEN, known) for known in ("nothing", "guesses")]
 FIELDS = ("data", "known", "epsilon", "score", "median", "low", "high")
 PLANS, OUTCOMES = (measured.RESULTS / f"plan_{name}.csv" for name in ("coverage", "outcomes"))
 
@@ -212,6 +233,8 @@ def table(plans: list[dict[str, str]], found: measured.Found) -> str:
         totals, words = [0, 0, 0], KNOWN[known]
         for score in SCORES:
             means, cells, splits, width = held(plans, found, sets, known, score)
+            if not cells:
+                continue
             totals = [a + b for a, b in zip(totals, (means, cells, splits), strict=True)]
             text.append(_line(title, words, score, means, cells, splits, f"{width:.2g}"))
         text.append(_line(f"**{title}**", f"**{words}**", "**all**", *totals, ""))
@@ -228,7 +251,7 @@ def main(arguments: list[str]) -> None:
     if arguments != ["table"]:
         warnings.simplefilter("ignore")
         done = {(row["data"], int(row["seed"])) for row in read(OUTCOMES)}
-        names = (*FRESH, *FRESH_WIDE, *FORMER)
+        names = (*CLASSES, *FRESH, *FRESH_WIDE, *FORMER)
         todo = [(name, seed) for name in names for seed in range(measured.SEEDS) if (name, seed) not in done]
         _append(OUTCOMES, measured.FIELDS, todo, lambda each: list(fits(*each)))
         found = came_out()

@@ -8,6 +8,7 @@ about tables in general; `benchmarks.plan_coverage` holds what comes of them aga
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
@@ -21,20 +22,24 @@ from dpbench.schema.encoding import Encoding, encoding_of, target_values
 Generator: TypeAlias = np.random.Generator
 
 FACTORS = 8  # common to all columns, the first the most
-SPREAD = (0.05, 0.6)  # standard deviation of a number, where its bounds are -1 and 1
+# Standard deviation of a number, where its bounds are -1 and 1: what is usual in a table, by the logarithm, and how far
+# a column's own may be from it. Columns of one table are alike: ratings and pixels are all wide, counts all narrow.
+WIDTH, APART = (0.1, 0.65), (0.1, 0.7)
 CENTRE = (-0.7, 0.3)  # its mean: amounts, counts and ages lie low in the range that they may have
 COMMON = (0.1, 0.95)  # share of the variance of the columns that the factors explain
-SKEWED = 0.5  # share of the columns with a long upper tail
-AUC = (0.55, 0.99)  # of the best linear score, where nobody guesses it
+FILLED, END = (0.3, 1.0), 3.5  # how much of its bounds a long upper tail fills, up to so many standard deviations
+AUC = (0.51, 0.99)  # of the best linear score, where nobody guesses it
 R2 = (0.003, 0.97)
 # Share of a class that nobody guesses: the least; below what the smaller of two lies, rather near 1/2 otherwise, and in
 # what part of the worlds.
 RAREST, RARE, RARELY = 0.01, 0.2, 0.35
 GUESSED = 0.05  # how far a guessed AUC or R² may be off, and a guessed share by a quarter either way
+FIRST = 2.0  # power of their spread by which the first components count more, at most, where columns vary by class
 LEADING = 3  # or as many as there are classes: principal components that a part of what is to be predicted lies along
 # Beside a number to predict bounds are given as somebody gives them who knows an order of size alone: widths by the
 # logarithm, of the target and of a column, and most centres near the lower bound, in units of the width.
 TARGET_WIDTH, COLUMN_WIDTH = (0.004, 0.45), (0.01, 0.6)
+SKEWED = 0.5  # share of the columns with a long upper tail
 NEAR, ABOVE, HIGHEST, ELSEWHERE = 0.75, (0.4, 7.0), 0.6, (-0.5, 0.4)
 HEAVY, TAIL = 0.6, (0.3, 1.8)  # share of targets whose noise is lognormal, and σ of its logarithm
 TEST = 2000  # rows that a world is scored on
@@ -82,10 +87,10 @@ def simulated(
     encoding = encoding or encoding_of(schema, intercept=True)
     X = encoding.rows(table)
     if schema.target.classes is None:
-        y, best = _numbers(X, law, cells, _drawn(signal, R2, 0.003, law))
+        y, best = _numbers(X, law, cells, _drawn(signal, R2, R2[0], law))
     else:
         split = _shares(tuple(map(word, schema.target.classes)), shares, law)
-        y, best = _classes(X, law, cells, _drawn(signal, AUC, 0.52, law), split)
+        y, best = _classes(X, law, cells, _drawn(signal, AUC, AUC[0], law), split)
     fitted = encoding.rows(table.iloc[test:], fitting=True)  # rows that the schema drops are zeros in a fit alone
     return World(fitted, y[test:], X[:test], y[:test], best[:test])
 
@@ -160,25 +165,43 @@ def cells_of(schema: Schema, rows: int, law: Generator, rng: Generator, *, guess
     """
     factors = rng.standard_normal((rows, FACTORS))
     sizes = law.uniform(0.3, 1.0) ** np.arange(FACTORS)
-    usual = law.uniform(*COMMON)
+    usual = Usual(law.uniform(*COMMON))
+    if not guessed:
+        width = float(np.log(_by_logarithm(WIDTH, law)))
+        usual = Usual(usual.common, width, law.uniform(*APART), law.uniform(), law.uniform(*TAIL))
     used = {name: column for name, column in schema.columns.items() if not column.drop}
     return pd.DataFrame(
         {name: _cells(column, factors, sizes, usual, law, rng, guessed) for name, column in used.items()}
     )
 
 
+class Usual(NamedTuple):
+    """What the columns of one table have in common.
+
+    common: the share of a column's variance that the factors explain. width: the mean of the logarithm of their
+    standard deviations, where bounds are -1 and 1; apart: its deviation. skewed: the share with a long upper tail,
+    tail: σ of its logarithm.
+    """
+
+    common: float
+    width: float = math.log(0.3)
+    apart: float = 0.5
+    skewed: float = 0.5
+    tail: float = 1.0
+
+
 def _cells(
     column: Column,
     factors: np.ndarray,
     sizes: np.ndarray,
-    usual: float,
+    usual: Usual,
     law: Generator,
     rng: Generator,
     guessed: bool,
 ) -> Any:
-    """The cells of a column; usual: the share of a column's variance that the factors explain, sizes: each factor's."""
+    """The cells of a column; sizes: how much each factor says."""
     rows = len(factors)
-    common = law.beta(4 * usual, 4 * (1 - usual))
+    common = law.beta(4 * usual.common, 4 * (1 - usual.common))
 
     def latent() -> np.ndarray:
         """(rows,) of mean 0 and variance 1, of which the factors explain a share."""
@@ -192,11 +215,11 @@ def _cells(
             width = _by_logarithm(COLUMN_WIDTH, law)
             z = _centre(width, law) + width * (_skewed(z, law, 1.0) if law.random() < SKEWED else z)
         else:
-            z = _spread(z, law, CENTRE, SPREAD)
+            z = _spread(z, law, CENTRE, usual)
         cells: Any = _from_unit(z, column.bounds)
     elif column.date is not None:
         low, high = column.years or (2000, 2020)
-        days = (np.clip(_spread(latent(), law, (-0.3, 0.7), SPREAD), -1, 1) + 1) / 2 * (high - low + 1) * 365.24
+        days = (np.clip(_spread(latent(), law, (-0.3, 0.7), usual), -1, 1) + 1) / 2 * (high - low + 1) * 365.24
         hours = rng.integers(0, 24, rows)
         start = np.datetime64(f"{low:04d}-01-01T00", "h")
         last = np.datetime64(f"{high:04d}-12-31T23", "h")
@@ -218,12 +241,13 @@ def _cells(
     return cells
 
 
-def _spread(z: np.ndarray, law: Generator, centre: tuple[float, float], spread: tuple[float, float]) -> np.ndarray:
-    """`z`, of mean 0 and variance 1, at a drawn place and width; half of the time with a long upper tail."""
-    width = law.uniform(*spread)
-    if law.random() < SKEWED:
-        z = _skewed(z, law, 1.0)
-    return law.uniform(*centre) + width * z
+def _spread(z: np.ndarray, law: Generator, centre: tuple[float, float], usual: Usual) -> np.ndarray:
+    """`z`, of mean 0 and variance 1, at a drawn place and width, maybe with a long upper tail."""
+    if law.random() < usual.skewed:
+        # Bounds reach to the far end of the tail, so a column is the narrower the longer that is.
+        sigma = usual.tail * law.uniform(0.5, 1.5)
+        return -1 + 2 * _by_logarithm(FILLED, law) * np.exp(sigma * (z - END))
+    return law.uniform(*centre) + np.exp(usual.width + usual.apart * law.standard_normal()) * z
 
 
 def _skewed(z: np.ndarray, law: Generator, most: float) -> np.ndarray:
@@ -253,19 +277,25 @@ def _from_unit(values: np.ndarray, bounds: tuple[float, float]) -> np.ndarray:
 # Targets
 
 
-def _score(X: np.ndarray, law: Generator, outputs: int) -> np.ndarray:
+def _score(X: np.ndarray, law: Generator, outputs: int, told: float = 0.0) -> np.ndarray:
     """(n, outputs) linear scores of variance 1: a part along what varies most, a part along any half of the columns.
 
-    How much along either is drawn. What varies most is what a private method learns at the least cost.
+    How much along either is drawn. What varies most is what a private method learns at the least cost. told: 2 AUC - 1
+    of classes, which are the more likely to be what columns vary by, the more these tell of them; 0 of numbers.
     """
     leading = min(1.0, law.uniform(0, 1.4) ** 0.5)  # of three worlds, one has nothing else
+    count, even = max(LEADING, outputs), 1.0
+    if told and law.random() < told**2:
+        leading, even = 1.0, -law.uniform(0, FIRST)
+    elif told and law.random() < 0.5:
+        count = X.shape[1]  # columns that say nearly the same twice may tell by how they differ
     single = _along_columns(X, law, outputs)
     few = X[:4000] - X[:4000].mean(axis=0)
     _, vectors = np.linalg.eigh(few.T @ few)
     # An eigenvector's sign is the library's choice; a world must be the same on every machine.
     vectors *= np.where(vectors.sum(axis=0) < 0, -1, 1)
-    components = (X - X.mean(axis=0)) @ vectors[:, ::-1][:, : min(max(LEADING, outputs), X.shape[1])]
-    components /= np.maximum(components.std(axis=0), 1e-12) ** law.uniform()  # how much more the first ones count
+    components = (X - X.mean(axis=0)) @ vectors[:, ::-1][:, :count]
+    components /= np.maximum(components.std(axis=0), 1e-12) ** (even * law.uniform())  # how much more the first count
     scores = components @ law.standard_normal((components.shape[1], outputs))
     scores = leading * scores / np.maximum(scores.std(axis=0), 1e-12) + np.sqrt(1 - leading**2) * single
     return scores / np.maximum(scores.std(axis=0), 1e-12)
@@ -302,7 +332,7 @@ def _classes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """(classes (n,), their probabilities (n, k)): of a score so steep that it ranks the classes with that AUC."""
     k = len(shares)
-    scores = _score(X, law, 1) * [[0.0, 1.0]] if k == 2 else _score(X, law, k)
+    scores = _score(X, law, 1, 2 * auc - 1) * [[0.0, 1.0]] if k == 2 else _score(X, law, k, 2 * auc - 1)
     luck = rng.gumbel(size=scores.shape)
     few = scores[:4000]
     by_class = np.ascontiguousarray(few.T)  # a line each, which is far quicker to go through
