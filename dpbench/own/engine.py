@@ -62,6 +62,15 @@ class Fitted:
     diagnostics: list[dict[str, Any]] = field(repr=False)
     step: ReleasedStep | None = None
 
+    def scores(self, X: np.ndarray, unit: float) -> np.ndarray:
+        """(n, outputs): of encoded rows X = z/unit, <x, w>; with a window predictions in [-1, 1] of the bounds."""
+        if self.window is not None and self.plan.windowed:
+            X = self.window.rows(X, unit, self.plan.spec.lengths.numbers)
+        elif self.bound is not None:
+            X = row_bounds.shortened(X.astype(float), unit / self.bound)
+        scores = X @ self.W.T
+        return scores if self.window is None else self.window.predictions(scores)
+
 
 def rows_of(plan: FitPlan, encoding: Encoding, target: Target, X: Any, y: Any) -> tuple[np.ndarray, np.ndarray]:
     """(rows (n, d), labels (n,) as the loss takes them) of a table or an array that a plan's fit is to.
@@ -131,10 +140,15 @@ def execute(
                           [{**nothing, "epsilon_realised": plan.epsilon}])  # fmt: skip
         X, y = window.rows(X, unit, spec.lengths.numbers), window.residuals(X, y)
     elif plan.bound is not None:
+        if plan.bound.choice:
+            window, lines = windows.choose(
+                y, plan.bound.choice, plan.whole, spec.d, seed=seed, arithmetic=spec.arithmetic
+            )
+            ledgers, y = [{"model": "all", **line} for line in lines], window.within(y)
         found = row_bounds.release(
             X, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic, of_persons=of_persons
         )
-        bound, ledgers = found.bound, [{"model": "all", **line} for line in found.ledger]
+        bound, ledgers = found.bound, [*ledgers, *({"model": "all", **line} for line in found.ledger)]
         X = row_bounds.shortened(X, unit / bound)
     runs, parts = [], list(plan.bound.parts if plan.bound else [])
     # Models of one class against the rest run one after another; the plan has shared ε and δ among them.
@@ -161,7 +175,7 @@ def execute(
         epsilon = compose(parts, whole.epsilon, whole.delta, whole.relation)
     outputs = plan.problem.loss.outputs
     W = np.stack([run.W[0] for run, _, _ in runs]).reshape(plan.models * outputs, -1)
-    if window is not None:
+    if plan.windowed:
         W[:, 0] = 0.0  # of the intercept, which m̃ has: what was released there is noise
     tails = runs[0][0].evidence
     if spec.classes > 2 and plan.problem.loss.family == "softmax" and tails:

@@ -13,6 +13,7 @@ from dpbench import schema as schemas
 from dpbench.algorithms import rules
 from dpbench.errors import UserError
 from dpbench.own import row_bound as row_bounds
+from dpbench.own import window as windows
 from dpbench.own.engine import Fitted, execute, rows_of
 from dpbench.own.inputs import cell_by_cell, labels_beside, one_for_each, persons_of
 from dpbench.own.spec import FitPlan, Spec, of_encoding, plan
@@ -21,6 +22,7 @@ from dpbench.privacy.check import profile, trade_off
 from dpbench.privacy.ledger import Composition, Relation
 from dpbench.problems import losses
 from dpbench.problems.persons import Persons
+from dpbench.schema import Target
 from dpbench.schema.encoding import Encoding, encoding_of
 
 REPRODUCIBLE = "reproducible: not a release"
@@ -44,6 +46,7 @@ class Released:
         counts_public: what the method took from the data and counts as public, beyond their number of rows.
         composition: the plan as the accountants take it, to compose with that of other fits on the same rows.
         row_bound: what rows of a schema were divided by, where `row_bound` found it; None elsewhere.
+        window: around the target, where one was found: `Fit.predict` takes it; None elsewhere.
     """
 
     w: np.ndarray
@@ -58,6 +61,7 @@ class Released:
     counts_public: str
     composition: Composition
     row_bound: float | None = None
+    window: windows.Window | None = None
 
 
 @dataclass(frozen=True)
@@ -93,11 +97,24 @@ class Fit:
     guarantee: str
     settings: dict[str, Any]
     plan: FitPlan = field(repr=False)
+    _of_table: tuple[Fitted, Encoding, Target] | None = field(default=None, repr=False)
 
     @property
     def w(self) -> np.ndarray:
         """(d,), the model: `released.w`."""
         return self.released.w
+
+    def predict(self, X: Any) -> np.ndarray:
+        """(n,) what a fit by a schema says of a number, for rows of a table, within its bounds.
+
+        With a window around the target, which is released first, this is more than <x, w>.
+        """
+        if self._of_table is None:
+            raise UserError("predict: it is for fits of a number by a schema; elsewhere scores are X @ w")
+        fitted, encoding, target = self._of_table
+        low, high = target.bounds  # type: ignore[misc]  # of a number it has them
+        scores = np.clip(fitted.scores(encoding.rows(X), encoding.unit)[:, 0], -1, 1)
+        return np.asarray(low / 2 + high / 2 + (high / 2 - low / 2) * scores)
 
     def profile(self, deltas: Sequence[float]) -> np.ndarray:
         """ε at each of `deltas`, of all that the fit could have released: see `dpbench.privacy.check`."""
@@ -148,7 +165,8 @@ def fit(
         row_bound: with a schema that has none, how the bound on the length of rows is found, by which they are divided:
             "private" releases it within ε, "rule" is a public one, None is what no row exceeds. "auto": "private"
             wherever there are columns of numbers, and "rule" where the method cannot say its releases before it runs
-            (`dpbench.own.row_bound`).
+            (`dpbench.own.row_bound`); before it, of many rows, a window around a target whose quantile or pseudo-Huber
+            loss `objpert` fits, and "window" of `boosted-ssp` with `rule` (`dpbench.own.window`).
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes the algorithm's own rule (n⁻², or 0 for pure DP).
         loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp" or "phase", "quantile-0.9" for the 90 %
             quantile of numbers (or another), or a `dpbench.problems.losses.Loss` of your own, whose constants are held
@@ -239,7 +257,8 @@ def fit(
         + made.public
         + [CHECKED] * (check and seed is None and not made.flaw)
     )
-    return _as_fit(fitted, public, seed)
+    of_number = encoding is not None and schema.target.bounds is not None
+    return _as_fit(fitted, public, seed, (fitted, encoding, schema.target) if of_number else None)
 
 
 def _by_schema(
@@ -269,7 +288,7 @@ def _loss_of(loss: Any, k: int) -> Any:
     return loss
 
 
-def _as_fit(fitted: Fitted, public: list[str], seed: int | None) -> Fit:
+def _as_fit(fitted: Fitted, public: list[str], seed: int | None, of_table: Any) -> Fit:
     """What a caller sees of a fit."""
     plan, first = fitted.plan, fitted.diagnostics[0]
     whole = plan.whole
@@ -278,10 +297,10 @@ def _as_fit(fitted: Fitted, public: list[str], seed: int | None) -> Fit:
         w=w, epsilon=whole.epsilon, delta=whole.delta, relation=whole.relation.value, epsilon_planned=fitted.epsilon,
         checked_by=fitted.checked_by, ledger=fitted.ledger, arithmetic=plan.arithmetic,
         noise="exact" if plan.exact else "numpy", counts_public=", ".join(public), composition=fitted.releases,
-        row_bound=fitted.bound,
+        row_bound=fitted.bound, window=fitted.window,
     )  # fmt: skip
     of = whole.epsilon, whole.delta, whole.relation.value, plan.arithmetic
     guarantee = f"none: {plan.flaw}" if plan.flaw else REPRODUCIBLE
     if not plan.flaw and seed is None:
         guarantee = sentence(*of, [number_of(plan.spec.unit), *public], word_of=plan.foreign, unit=plan.spec.unit)
-    return Fit(released, Diagnostics(**first), guarantee, fitted.settings, plan)
+    return Fit(released, Diagnostics(**first), guarantee, fitted.settings, plan, of_table)

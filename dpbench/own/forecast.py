@@ -21,7 +21,6 @@ from dpbench import algorithms
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import PrivacyError, UserError
 from dpbench.leaderboard import entrants
-from dpbench.own import row_bound as row_bounds
 from dpbench.own import worlds
 from dpbench.own.engine import execute
 from dpbench.own.model import probabilities
@@ -235,11 +234,7 @@ def fitted(frame: Simulation, world: World, algorithm: str, epsilon: float, rows
     unit, draw = frame.encoding.unit, int(np.random.RandomState(seed).randint(2**31 - 1))  # as an estimator's
     persons = Persons(np.arange(len(y)), len(y)) if made.spec.unit else None  # of one row each
     fit = execute(made, world.X.copy(), y, unit=unit, seed=draw, persons=persons)
-    if fit.window is not None:
-        Xt = fit.window.rows(world.Xt, unit, made.spec.lengths.numbers)
-        return scores_of(frame, world, fit.window.predictions(Xt @ fit.W.T)[:, 0])
-    Xt = world.Xt if fit.bound is None else row_bounds.shortened(world.Xt.copy(), unit / fit.bound)
-    scores = Xt @ fit.W.T
+    scores = fit.scores(world.Xt, unit)
     if not frame.classes:
         return scores_of(frame, world, np.clip(scores[:, 0], -1, 1))
     return scores_of(frame, world, probabilities(scores, together=made.problem.loss.outputs > 1))

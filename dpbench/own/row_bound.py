@@ -34,14 +34,14 @@ from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import compose, guarantee
 from dpbench.privacy.exact_release import ExactMechanisms, SeededMechanisms
 from dpbench.privacy.exact_sums import RowSensitivity, Sum
-from dpbench.privacy.ledger import Composition, CountedRelease, Gaussian, Laplace, Relation
+from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Laplace, Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.verify import spent
 from dpbench.problems.persons import OfPersons
 
 RowBound: TypeAlias = Literal["auto", "private", "rule", "window"]
 BOUND_MODES = ("auto", "private", "rule", "window")
-LABEL = "row bound"
+LABEL, WINDOW = "row bound", "window"
 BY_RULE = "a row bound by rule"  # what counts as public then
 SHARE = 0.03  # of μ², or of ε
 GUESS, SPREAD = 0.09, 0.15  # of a column's mean square before anything is released, and how far that may be off
@@ -70,22 +70,27 @@ class Lengths(NamedTuple):
 
 
 class BoundSplit(NamedTuple):
-    """What the bound's release is, None by the rule, and (ε, δ) of all that comes after it."""
+    """What the bound's release is, None by the rule, and (ε, δ) of all that comes after it.
+
+    choice: ε₀ of a window around the target that is chosen before it (`own.window.choose`), 0 where none is.
+    """
 
     release: Gaussian | Laplace | None
     epsilon: float
     delta: float
+    choice: float = 0.0
 
     @property
     def planned(self) -> Composition:
-        """What is released for it."""
-        return () if self.release is None else (CountedRelease(self.release, 1, LABEL),)
+        """What is released for it, and before it."""
+        window = (CountedRelease(BoundedRange(self.choice), 1, WINDOW),) if self.choice else ()
+        return window + (() if self.release is None else (CountedRelease(self.release, 1, LABEL),))
 
     @property
     def parts(self) -> list[tuple[Composition, float, float]]:
         """The release as `privacy.check.together` takes it: with its own ε at δ = 0."""
         own = 1 / self.release.noise_multiplier if isinstance(self.release, Laplace) else math.inf
-        return [(self.planned, own, 0.0)] if self.planned else []
+        return [(self.planned, own + self.choice, 0.0)] if self.planned else []
 
 
 class ReleasedBound(NamedTuple):

@@ -252,7 +252,13 @@ def plan(spec: Spec) -> FitPlan:
         how = None  # a method without noise has nothing to gain
     terms = (whole.epsilon, whole.delta, whole.relation, lambda *left: [(at(*left).releases, left[1])] * models)
     split: row_bounds.BoundSplit | windows.WindowSplit | None
-    split = windows.split(spec.n, *terms) if how == "window" else row_bounds.choose_split(how, spec.lengths, *terms)
+    choice = windows.BESIDE * whole.epsilon  # of a window alone
+    robust = name == "objpert" and how == "auto" and losses.get(loss).family in windows.ROBUST
+    robust = robust and spec.n * choice >= windows.LEAST and windows.suits(spec.lengths, *terms[:3])
+    if how == "window":
+        split = windows.split(spec.n, *terms)
+    elif split := row_bounds.choose_split(how, spec.lengths, whole.epsilon - choice * robust, *terms[1:]):
+        split = split._replace(choice=choice * robust)
     left = (whole.epsilon, whole.delta) if split is None else (split.epsilon, split.delta)
     problem, settings, asked, each, one, exact, flaw = at(*left)
     # `dpbench.fit` may run a method without a guarantee, and says so; an estimator has no place for one.

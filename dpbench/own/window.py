@@ -43,16 +43,17 @@ import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.own import row_bound as row_bounds
-from dpbench.own.row_bound import LABEL, SMALLER, Lengths, mechanisms_of, noisy_mean, shortened
+from dpbench.own.row_bound import LABEL, SMALLER, WINDOW, Lengths, mechanisms_of, noisy_mean, shortened
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.exact_sums import RowSensitivity, Sum
 from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Relation
+from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems.persons import OfPersons
 
-WINDOW, MEDIAN, MEAN, MIDDLES = "window", "median", "target mean", "column means"
+MEDIAN, MEAN, MIDDLES = "median", "target mean", "column means"
 LABELS = (WINDOW, MEDIAN, MEAN, MIDDLES, LABEL)
 CHOICE = math.sqrt(1.2)  # ε₀, in μ: 30 % of μ²
 LEAST, ROOM, MOST = 46.7, 93.3, 5.0  # nε₀ from which on a window is found, and from which on a grows; the largest ε₀
@@ -60,6 +61,8 @@ DEEP = 187.0  # nε₀ from which on a window may be 1/1,024 of the bounds anywh
 WIDTH = 2.0  # a there
 SHARES = {MEAN: 0.15, MIDDLES: 0.10, LABEL: 0.03}  # of the μ² that the window leaves; the model has the rest
 SETTINGS = {"clip": 0.2, "safety": 0.01}  # of boosted SSP within a window
+BESIDE = 0.15  # ε₀ of a choice alone, in ε: before a method whose releases add up
+ROBUST = ("quantile", "pseudo-huber")  # families of losses of numbers that a choice alone goes before
 LARGEST_EPSILON = 100.0
 BITS = 16  # of t and z
 SPREAD = 0.5  # of a column's mean, before it is released
@@ -257,26 +260,17 @@ def release(
 
     The others as of `row_bound.release`. Raises PrivacyError where what was drawn is not what was planned.
     """
-    exact = arithmetic == "bytes" or (arithmetic is None and seed is None) or of_persons is not None
     of = of_persons or OfPersons.once(len(X))
-    key = secrets.token_hex(32) if seed is None else f"window/{budget}/{seed}"
-    mechanisms = mechanisms_of(exact, seed)([key], budget)
+    mechanisms, exact = _mechanisms(budget, seed, arithmetic, of_persons is not None)
     for entry in way.planned[:1] if way.alone else way.planned[:-1]:
         mechanisms.plan(entry.label, entry.release, entry.count)
     n, m = of.number, lengths.most + lengths.others
     y = np.clip(np.where(np.isfinite(y), y, 0.0), -1.0, 1.0)
-
-    def chosen(integers: np.ndarray, most: int, label: str) -> int:
-        scores = Scores(integers, most << of.bits, 2 * n << of.bits)
-        values: Any = scores if exact else scores.integers * scores.unit
-        return int(mechanisms.exponential(values, sensitivity=1.0, epsilon=way.choice, label=label)[0])
-
     if way.alone:
-        middle = float(points()[chosen(ranks(y, points(), of), 2, MEDIAN)])
+        middle = float(points()[_chosen(mechanisms, ranks(y, points(), of), 2, MEDIAN, way.choice, of, exact)])
         window = Window(middle, middle, 0.0, (0.0,) * X.shape[1], 1.0)
     else:
-        low, high = windows(n * way.choice >= DEEP)[chosen(counts(y, way.choice, of), 1, WINDOW)]
-        window = Window(float(low), float(high), 0.0, (0.0,) * X.shape[1], 1.0)
+        window = _found(mechanisms, y, way.choice, of, exact, X.shape[1])
         t = np.rint(window.within(y) * 2**BITS).astype(np.int64)
         noisy = _noisy(mechanisms, t[:, None], 1, of, way.mean, MEAN, exact)
         mean = float(np.clip(noisy[0, 0], -1, 1))
@@ -300,6 +294,45 @@ def release(
     longer = max(1 / m, (2 * room_of(n, way.choice) - 1) / m**2)
     bound = min(row_bounds.bound_of(seen, std, every) * math.sqrt(1 + longer), math.sqrt(m))
     return msgspec.structs.replace(window, bound=bound), [*mechanisms.ledger.summary(), *ledger]
+
+
+def choose(
+    y: np.ndarray, choice: float, budget: Budget, d: int, *, seed: int | None, arithmetic: str | None
+) -> tuple[Window, list[dict[str, Any]]]:
+    """(a window of d columns whose means are 0, the ledger's line) of y (n,) in [-1, 1] by the choice alone, at ε₀.
+
+    It goes before a method that finds its own intercept. The others as of `release`.
+    """
+    mechanisms, exact = _mechanisms(budget, seed, arithmetic, False)
+    mechanisms.plan(WINDOW, BoundedRange(choice), 1)
+    y = np.clip(np.where(np.isfinite(y), y, 0.0), -1.0, 1.0)
+    window = _found(mechanisms, y, choice, OfPersons.once(len(y)), exact, d)
+    if error := guarantee(mechanisms.ledger, 0, budget, (WINDOW,)).error:
+        raise PrivacyError(f"window: {error}")
+    return window, mechanisms.ledger.summary()
+
+
+def _mechanisms(budget: Budget, seed: int | None, arithmetic: str | None, persons: bool) -> tuple[Mechanisms, bool]:
+    """(what is released through, whether it is for the bytes)."""
+    exact = arithmetic == "bytes" or (arithmetic is None and seed is None) or persons
+    key = secrets.token_hex(32) if seed is None else f"window/{budget}/{seed}"
+    return mechanisms_of(exact, seed)([key], budget), exact
+
+
+def _found(mechanisms: Any, y: np.ndarray, choice: float, of: OfPersons, exact: bool, d: int) -> Window:
+    """The window that is drawn, before any mean is known."""
+    places = windows(of.number * choice >= DEEP)
+    low, high = places[_chosen(mechanisms, counts(y, choice, of), 1, WINDOW, choice, of, exact)]
+    return Window(float(low), float(high), 0.0, (0.0,) * d, 1.0)
+
+
+def _chosen(
+    mechanisms: Any, integers: np.ndarray, most: int, label: str, choice: float, of: OfPersons, exact: bool
+) -> int:
+    """Which of the scores is drawn."""
+    scores = Scores(integers, most << of.bits, 2 * of.number << of.bits)
+    values: Any = scores if exact else scores.integers * scores.unit
+    return int(mechanisms.exponential(values, sensitivity=1.0, epsilon=choice, label=label)[0])
 
 
 class Scores(Sum):

@@ -236,7 +236,7 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize(("of", "kept_back"), [
-    (Fit, {"diagnostics", "plan"}), (Fitted, {"diagnostics"}),
+    (Fit, {"diagnostics", "plan", "_of_table"}), (Fitted, {"diagnostics"}),
     (Persons, {"codes"}),
 ])  # fmt: skip
 def test_what_no_guarantee_covers_is_in_no_repr(of, kept_back):

@@ -18,6 +18,7 @@ from dpbench.privacy.exact_release import SeededMechanisms
 from dpbench.privacy.ledger import Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems.persons import OfPersons
+from dpbench.schema import Column, Schema, Target
 
 BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "tight")
 LENGTHS = row_bounds.Lengths(np.array([False, True, True, True]), 3, 0, 1)
@@ -197,6 +198,57 @@ def test_a_column_with_a_long_tail_is_not_cut_where_much_can_be_learnt():
     y = np.sqrt(x) + np.random.default_rng(1).normal(0, 0.05, len(x))
     made = PrivateRegressor(1.0, bounds=(0, 1), target_bounds=(0, 1), random_state=0)
     assert made.fit(x[:, None], y).score(x[:, None], y) > np.corrcoef(x, y)[0, 1] ** 2
+
+
+@pytest.mark.parametrize("kind", [Mechanisms, SeededMechanisms])
+def test_a_replaced_row_moves_a_choice_alone_by_one_and_no_more(monkeypatch, kind):
+    scores = []
+
+    class Watched(kind):
+        def exponential(self, values, *, sensitivity, epsilon, label):
+            scores.append((number(values), sensitivity, epsilon, label))
+            return super().exponential(values, sensitivity=sensitivity, epsilon=epsilon, label=label)
+
+    monkeypatch.setattr(windows, "mechanisms_of", lambda *_: Watched)
+    arithmetic = "real" if kind is Mechanisms else "bytes"
+    for first in (-1.0, 1.0):
+        y = rows((0, 0, 0), first)[1]
+        windows.choose(y, 0.3, BUDGET, 4, seed=3, arithmetic=arithmetic)
+    (one, sensitivity, epsilon, label), (other, *_) = scores
+    assert (sensitivity, epsilon, label) == (1.0, 0.3, windows.WINDOW)
+    assert np.abs(one - other).max() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("loss", ["quantile-0.5", "quantile-0.9", "pseudo-huber"])
+def test_a_quantile_by_bounds_a_hundred_times_too_wide_is_fitted_in_a_window_that_is_chosen_first(loss):
+    frame = table(1.0)
+    columns = {f"a{i}": Column(bounds=(0.0, 1.0)) for i in range(3)} | {"kind": Column(categories=("long", "short"))}
+    tau = float(loss[9:] or 0.5) if loss.startswith("quantile") else 0.5
+    here, there = frame[::2], frame[1::2]
+    given = {"loss": loss, "algorithm": "auto", "epsilon": 2.0, "rule": True}
+    for bounds in ((35.0, 45.0), (0.0, 1000.0)):
+        schema = Schema(target=Target(name="y", bounds=bounds), columns=columns)
+        made = dpbench.fit(here, schema=schema, **given)
+        assert [line["label"] for line in made.released.ledger][:2] == [windows.WINDOW, windows.LABEL]
+        assert made.released.epsilon_planned <= 2.0
+        assert made.released.arithmetic == "bytes"
+        off = there["y"] - made.predict(there)
+        constant = there["y"] - here["y"].quantile(tau)
+        pinball = [np.maximum(tau * one, (tau - 1) * one).mean() for one in (off, constant)]
+        assert pinball[0] < 0.9 * pinball[1]
+        assert (off < 0).mean() == pytest.approx(tau, abs=0.15)
+    few = dpbench.fit(here[:100], schema=schema, **given)
+    assert few.released.window is None
+
+
+def test_fit_by_the_rule_of_squared_loss_predicts_as_the_estimator():
+    """Its w is of rows in a window, so <x, w> of the encoded rows is no prediction."""
+    frame = table(1.0)
+    columns = {f"a{i}": Column(bounds=(0.0, 1.0)) for i in range(3)} | {"kind": Column(categories=("long", "short"))}
+    schema = Schema(target=Target(name="y", bounds=(0.0, 50.0)), columns=columns)
+    made = dpbench.fit(frame, schema=schema, algorithm="auto", epsilon=3.0, rule=True, l2=None)
+    off = ((made.predict(frame) - frame["y"]) ** 2).mean()
+    assert off < 0.5 * frame["y"].var()
 
 
 def test_a_saved_model_predicts_the_same_states_its_labels_and_cannot_be_edited(tmp_path):
