@@ -270,7 +270,7 @@ def release(
         middle = float(points()[_chosen(mechanisms, ranks(y, points(), of), 2, MEDIAN, way.choice, of, exact)])
         window = Window(middle, middle, 0.0, (0.0,) * X.shape[1], 1.0)
     else:
-        window = _found(mechanisms, y, way.choice, of, exact, X.shape[1])
+        window = _drawn_window(mechanisms, y, way.choice, of, exact, X.shape[1])
         t = np.rint(window.within(y) * 2**BITS).astype(np.int64)
         noisy = _noisy(mechanisms, t[:, None], 1, of, way.mean, MEAN, exact)
         mean = float(np.clip(noisy[0, 0], -1, 1))
@@ -306,7 +306,7 @@ def choose(
     mechanisms, exact = _mechanisms(budget, seed, arithmetic, False)
     mechanisms.plan(WINDOW, BoundedRange(choice), 1)
     y = np.clip(np.where(np.isfinite(y), y, 0.0), -1.0, 1.0)
-    window = _found(mechanisms, y, choice, OfPersons.once(len(y)), exact, d)
+    window = _drawn_window(mechanisms, y, choice, OfPersons.once(len(y)), exact, d)
     if error := guarantee(mechanisms.ledger, 0, budget, (WINDOW,)).error:
         raise PrivacyError(f"window: {error}")
     return window, mechanisms.ledger.summary()
@@ -319,7 +319,7 @@ def _mechanisms(budget: Budget, seed: int | None, arithmetic: str | None, person
     return mechanisms_of(exact, seed)([key], budget), exact
 
 
-def _found(mechanisms: Any, y: np.ndarray, choice: float, of: OfPersons, exact: bool, d: int) -> Window:
+def _drawn_window(mechanisms: Any, y: np.ndarray, choice: float, of: OfPersons, exact: bool, d: int) -> Window:
     """The window that is drawn, before any mean is known."""
     places = windows(of.number * choice >= DEEP)
     low, high = places[_chosen(mechanisms, counts(y, choice, of), 1, WINDOW, choice, of, exact)]

@@ -165,17 +165,17 @@ def cells_of(schema: Schema, rows: int, law: Generator, rng: Generator, *, guess
     """
     factors = rng.standard_normal((rows, FACTORS))
     sizes = law.uniform(0.3, 1.0) ** np.arange(FACTORS)
-    usual = Usual(law.uniform(*COMMON))
+    alike = TableLaw(law.uniform(*COMMON))
     if not guessed:
         width = float(np.log(_by_logarithm(WIDTH, law)))
-        usual = Usual(usual.common, width, law.uniform(*APART), law.uniform(), law.uniform(*TAIL))
+        alike = TableLaw(alike.common, width, law.uniform(*APART), law.uniform(), law.uniform(*TAIL))
     used = {name: column for name, column in schema.columns.items() if not column.drop}
     return pd.DataFrame(
-        {name: _cells(column, factors, sizes, usual, law, rng, guessed) for name, column in used.items()}
+        {name: _cells(column, factors, sizes, alike, law, rng, guessed) for name, column in used.items()}
     )
 
 
-class Usual(NamedTuple):
+class TableLaw(NamedTuple):
     """What the columns of one table have in common.
 
     common: the share of a column's variance that the factors explain. width: the mean of the logarithm of their
@@ -194,14 +194,14 @@ def _cells(
     column: Column,
     factors: np.ndarray,
     sizes: np.ndarray,
-    usual: Usual,
+    alike: TableLaw,
     law: Generator,
     rng: Generator,
     guessed: bool,
 ) -> Any:
     """The cells of a column; sizes: how much each factor says."""
     rows = len(factors)
-    common = law.beta(4 * usual.common, 4 * (1 - usual.common))
+    common = law.beta(4 * alike.common, 4 * (1 - alike.common))
 
     def latent() -> np.ndarray:
         """(rows,) of mean 0 and variance 1, of which the factors explain a share."""
@@ -215,11 +215,11 @@ def _cells(
             width = _by_logarithm(COLUMN_WIDTH, law)
             z = _centre(width, law) + width * (_skewed(z, law, 1.0) if law.random() < SKEWED else z)
         else:
-            z = _spread(z, law, CENTRE, usual)
+            z = _spread(z, law, CENTRE, alike)
         cells: Any = _from_unit(z, column.bounds)
     elif column.date is not None:
         low, high = column.years or (2000, 2020)
-        days = (np.clip(_spread(latent(), law, (-0.3, 0.7), usual), -1, 1) + 1) / 2 * (high - low + 1) * 365.24
+        days = (np.clip(_spread(latent(), law, (-0.3, 0.7), alike), -1, 1) + 1) / 2 * (high - low + 1) * 365.24
         hours = rng.integers(0, 24, rows)
         start = np.datetime64(f"{low:04d}-01-01T00", "h")
         last = np.datetime64(f"{high:04d}-12-31T23", "h")
@@ -241,13 +241,13 @@ def _cells(
     return cells
 
 
-def _spread(z: np.ndarray, law: Generator, centre: tuple[float, float], usual: Usual) -> np.ndarray:
+def _spread(z: np.ndarray, law: Generator, centre: tuple[float, float], alike: TableLaw) -> np.ndarray:
     """`z`, of mean 0 and variance 1, at a drawn place and width, maybe with a long upper tail."""
-    if law.random() < usual.skewed:
+    if law.random() < alike.skewed:
         # Bounds reach to the far end of the tail, so a column is the narrower the longer that is.
-        sigma = usual.tail * law.uniform(0.5, 1.5)
+        sigma = alike.tail * law.uniform(0.5, 1.5)
         return -1 + 2 * _by_logarithm(FILLED, law) * np.exp(sigma * (z - END))
-    return law.uniform(*centre) + np.exp(usual.width + usual.apart * law.standard_normal()) * z
+    return law.uniform(*centre) + np.exp(alike.width + alike.apart * law.standard_normal()) * z
 
 
 def _skewed(z: np.ndarray, law: Generator, most: float) -> np.ndarray:
