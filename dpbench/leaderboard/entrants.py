@@ -155,8 +155,11 @@ def named(block: GridEntry) -> list[str]:
     return [name for one in block.algorithms for name in (entrants() if one == "every" else [one])]
 
 
-def entering(block: GridEntry, problem: str, name: str, settings: dict[str, Any]) -> GridEntry:
-    """The block for one method on one problem at these settings: under its accounting, at its δ, for replace-one."""
+def entering(block: GridEntry, problem: str, name: str, settings: dict[str, Any], **other: Any) -> GridEntry:
+    """The block for one method on one problem at these settings: under its accounting, at its δ, for replace-one.
+
+    other: fields of the block that differ.
+    """
     method, _ = algorithms.resolve(name)
     return msgspec.structs.replace(
         block,
@@ -166,4 +169,5 @@ def entering(block: GridEntry, problem: str, name: str, settings: dict[str, Any]
         accounting=rules.accounting(method),
         delta=rules.delta(method),
         relation=rules.RELATION.value,
+        **other,
     )

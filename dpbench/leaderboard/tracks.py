@@ -132,7 +132,9 @@ def candidates(problem: str, name: str, epsilon: float) -> tuple[Any, ...]:
     if tuned not in settings:
         return ()
     values = [_scaled(settings[tuned], factor) for factor in _file()["factors"]]
-    return tuple(sorted({v for v in values if _admitted(problem, name, settings | {tuned: v})}))
+    # The rule's own value is admitted, as there is a rule.
+    fit = {v for v in values if v == settings[tuned] or _admitted(problem, name, settings | {tuned: v})}
+    return tuple(sorted(fit))
 
 
 def _scaled(value: float, factor: float) -> float:
@@ -176,7 +178,7 @@ def _block(block: GridEntry, track: str, problem: str, name: str, epsilon: float
     settings = rule(problem, name, epsilon)
     if settings is None:
         return None
-    values = candidates(problem, name, epsilon)
+    values = candidates(problem, name, epsilon) if track != "default" else ()
     given: dict[str, Any] = dict(settings)
     method: Algorithm = algorithms.resolve(name)[0]
     run = name
@@ -189,7 +191,7 @@ def _block(block: GridEntry, track: str, problem: str, name: str, epsilon: float
                 return None
         else:
             given[knob(name)] = list(values) if track == TUNE else BEST
-    entered = msgspec.structs.replace(entrants.entering(block, problem, name, given), epsilon=[epsilon])
+    entered = entrants.entering(block, problem, name, given, epsilon=[epsilon])
     if run == PRIVATE:
         mode = "pure" if rules.delta(method) == 0 else "tight"
         return msgspec.structs.replace(entered, algorithms=[run], accounting=mode)

@@ -8,7 +8,7 @@ import itertools
 import json
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -240,23 +240,23 @@ def _keys_like(job: Job) -> Keys:
     return Keys(identity(job))
 
 
-@dataclass(frozen=True)
+@dataclass
 class JobSeries:
     """The runs of a job under each of some seeds and, for each, under each number of a timed repetition.
 
     Half a million runs can be planned and counted by their keys alone: the jobs are made where they are asked for.
+    like: what makes the keys; series of another `like.whole` have no key in common.
     """
 
     job: Job
     seeds: range
     repetitions: Sequence[int]
+    like: Keys = field(init=False, compare=False, repr=False)
 
-    @functools.cached_property
-    def like(self) -> Keys:
-        """What makes the keys; series of another `whole` have no key in common."""
-        return keys_like(self.job)
+    def __post_init__(self) -> None:
+        self.like = keys_like(self.job)
 
-    @functools.cached_property
+    @property
     def keys(self) -> list[str]:
         """The keys of `jobs`."""
         return self.like.of(self.seeds, self.repetitions)

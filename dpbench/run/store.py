@@ -11,13 +11,13 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
-import itertools
 import os
 import re
 import stat
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -152,22 +152,16 @@ TABLES = {"runs": RUNS, "traces": TRACES}
 
 
 class Ended:
-    """What a store has of jobs: `run` makes what is not `done`, `status` and the pages count it.
-
-    failed, beyond: the keys whose row has no result, or says that its ε is out of reach.
-    """
+    """What a store has of jobs: `run` makes what is not `done`, `status` and the pages count it."""
 
     def __init__(self, statuses: Mapping[str, str], traced: Callable[[], set[str]]) -> None:
         """statuses: of the rows, by key; traced: reads the keys that have traces, where these are asked for."""
         self.statuses, self._traced = statuses, traced
-        ended = {key: status for key, status in statuses.items() if status not in outcomes.RESULTS}
-        self.beyond = {key for key, status in ended.items() if status == "out of reach"}
-        self.failed = ended.keys() - self.beyond
 
     @cached_property
     def results(self) -> set[str]:
         """The keys whose row has a result."""
-        return self.statuses.keys() - self.failed - self.beyond
+        return {key for key, status in self.statuses.items() if status in outcomes.RESULTS}
 
     @cached_property
     def traced(self) -> set[str]:
@@ -178,11 +172,13 @@ class Ended:
         """Whether a job need not run: it has a result, and its trace if it is to have one."""
         return key in self.results and (not trace or key in self.traced)
 
-    def counts(self, keys: Collection[str], traced: Collection[str] = ()) -> tuple[int, int, int]:
+    def counts(self, keys: Iterable[str], traced: Iterable[str] = ()) -> tuple[int, int, int]:
         """(missing, failed, beyond reach) of some keys; a result without a trace that `traced` asks for is missing."""
-        missing = len([*itertools.filterfalse(self.statuses.__contains__, keys)])
-        missing += sum(self.statuses.get(key) in outcomes.RESULTS and key not in self.traced for key in traced)
-        return missing, len(self.failed.intersection(keys)), len(self.beyond.intersection(keys))
+        ended = Counter(map(self.statuses.get, keys))
+        missing, beyond = ended.pop(None, 0), ended.pop("out of reach", 0)
+        failed = sum(number for status, number in ended.items() if status not in outcomes.RESULTS)
+        untraced = self.results.intersection(traced).difference(self.traced) if traced else ()
+        return missing + len(untraced), failed, beyond
 
 
 class Store:

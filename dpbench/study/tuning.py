@@ -89,21 +89,23 @@ class Tuner:
 
     def __init__(self, columns: RunColumns) -> None:
         self._columns = columns
-        self._rows: dict[tuple[str, str, float], list[int]] = defaultdict(list)  # of (problem, algorithm, ε)
+        # With results, of (problem, algorithm, ε).
+        self._rows: dict[tuple[str, str, float], list[int]] = defaultdict(list)
         self._tried = functools.cache(self._rows_with_results)
         excess = np.array(columns.excess, dtype=float)  # NaN where there is none
         without = np.isnan(excess) | (np.array(columns.status, dtype=object) == "diverged")
         self._excess: list[float] = np.where(without, math.inf, excess).tolist()
-        for row, cell in enumerate(zip(columns.problem, columns.algorithm, columns.epsilon, strict=True)):
-            self._rows[cell].append(row)
+        usable = {status: status in RESULTS for status in {*columns.status}}
+        cells = zip(columns.problem, columns.algorithm, columns.epsilon, strict=True)
+        for row, (cell, timed, status) in enumerate(zip(cells, columns.timed, columns.status, strict=True)):
+            if timed == 0 and usable[status]:
+                self._rows[cell].append(row)
 
     def _rows_with_results(self, cell: tuple[str, str, float]) -> dict[tuple[str, str], list[int]]:
-        """(settings, sweep) → the rows with a result, of (problem, algorithm, ε)."""
-        columns, tried = self._columns, defaultdict(list)
-        timed, status, settings, sweep = columns.timed, columns.status, columns.settings, columns.sweep
-        for row in sorted(self._rows.get(cell, ()), key=columns.seed.__getitem__):  # a plan has those keys
-            if timed[row] == 0 and status[row] in RESULTS:
-                tried[settings[row], sweep[row] or ""].append(row)
+        """(settings, sweep) → the rows with a result, of (problem, algorithm, ε), by seed."""
+        settings, sweep, tried = self._columns.settings, self._columns.sweep, defaultdict(list)
+        for row in sorted(self._rows.get(cell, ()), key=self._columns.seed.__getitem__):  # a plan has those keys
+            tried[settings[row], sweep[row] or ""].append(row)
         return tried
 
     def best(
