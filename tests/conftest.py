@@ -73,6 +73,7 @@ def data_cache(tmp_path_factory):
         if not os.environ.get("DPBENCH_MIRROR") and own_raw.is_dir():
             patch.setenv("DPBENCH_MIRROR", str(own_raw))
         patch.setenv("DPBENCH_DATA", str(base / "data"))
+        patch.delenv("COLUMNS", raising=False)  # xdist says 80, so tables would be another there
         yield base / "data"
 
 

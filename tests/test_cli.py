@@ -120,6 +120,7 @@ def test_listings_fit_a_terminal_of_80_columns(call, monkeypatch):
         _, out, _ = call("list", what)
         assert max(map(len, out.splitlines())) <= 80, what
     assert "    alpha, cap, noise" in call("list", "algorithms")[1]
+    assert max(map(len, call(*RUN, "--set", "T=5")[1].splitlines())) <= 80
 
 
 def test_names_are_completed():

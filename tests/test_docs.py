@@ -41,7 +41,7 @@ def elsewhere(tmp_path, monkeypatch):
     """An empty folder with the examples, as a user has them beside a clone."""
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "120")  # the width that the pages show
+    monkeypatch.setenv("COLUMNS", "140")  # the width that the pages show
     return tmp_path
 
 

@@ -119,7 +119,7 @@ def main(args: list[str] | None = None) -> None:
         # click takes EOFError for Ctrl-D, but here it is a file or a pipe that ended too early.
         if isinstance(error.__cause__, EOFError):
             raise error.__cause__ from None
-        click.echo("interrupted: what was finished is kept; the same command goes on from there", err=True)
+        click.echo("interrupted: the same command repeats none of the runs that were kept", err=True)
         code = 130
     except SystemExit as error:
         # click sets another stream and ends where the reader has gone, as in `dpbench audit … | head`: a verdict that

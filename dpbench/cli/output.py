@@ -169,17 +169,14 @@ def print_table(
     header: list[str],
     rows: list[list[str]],
     right: Collection[int] = (),
-    *,
-    below: bool = False,
     droppable: Iterable[str] = (),
 ) -> None:
     """Print rows under a header; columns whose index is in `right` are aligned on the right.
 
-    On a terminal that is too narrow:
-    below: the last columns stand in lines of their own below each row.
-    droppable: columns that are left out, in this order, until the rest has room.
+    On a terminal that is too narrow the last columns stand in lines of their own below each row; with columns that are
+    droppable these are left out, in this order, until the rest has room.
     """
-    room = shutil.get_terminal_size((UNKNOWN if below or not droppable else 120, 24)).columns
+    room = shutil.get_terminal_size((120 if droppable else UNKNOWN, 24)).columns
     cells = [header, *rows]
     widths = [max(width(row[i]) for row in cells) for i in range(len(header))]
     kept = list(range(len(header)))
@@ -191,7 +188,7 @@ def print_table(
         if wide() and name in header:
             kept.remove(header.index(name))
     rest: list[int] = []
-    while below and len(kept) > 1 and wide():
+    while not droppable and len(kept) > 1 and wide():
         rest.insert(0, kept.pop())
 
     def aligned(row: list[str], i: int) -> str:
@@ -212,14 +209,11 @@ def print_table(
 Cells = TypeVar("Cells")
 
 
-def print_columns(rows: Iterable[Cells], columns: Mapping[str, Callable[[Cells], object]], **how: Any) -> None:
-    """Print a table whose columns are declared as {header: cell of a row}.
-
-    A column of numbers has a header that begins with >. how: as of `print_table`.
-    """
+def print_columns(rows: Iterable[Cells], columns: Mapping[str, Callable[[Cells], object]]) -> None:
+    """Print a table of columns declared as {header: cell of a row}; a header of numbers begins with >."""
     right = {i for i, header in enumerate(columns) if header.startswith(">")}
     cells = [[str(cell(row)) for cell in columns.values()] for row in rows]
-    print_table([header.removeprefix(">") for header in columns], cells, right, **how)
+    print_table([header.removeprefix(">") for header in columns], cells, right)
 
 
 def tell(text: str, err: bool = False) -> None:

@@ -185,7 +185,7 @@ def _releases(forecasts: Forecasts) -> None:
         "δ": lambda one: f"{one.delta:.3g}",
         "settings": lambda one: ", ".join(f"{name}={value}" for name, value in one.settings.items()) or "–",
         "releases": lambda one: "; ".join(one.releases) or "said while it runs",
-    }, below=True)  # fmt: skip
+    })  # fmt: skip
     click.echo()
 
 

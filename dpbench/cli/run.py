@@ -108,7 +108,7 @@ def list_(what: str | None, cite: bool) -> None:
         right = {i for i, column in enumerate(columns) if column in NUMBERS}
         cells = [[_cell(value) for value in row.values()] for row in found]
         header = [HEADS.get(column, column.replace("_", " ")) for column in columns]
-        print_table(header, cells, right=right, below=True)
+        print_table(header, cells, right=right)
 
 
 def _cell(value: object) -> str:

@@ -170,7 +170,7 @@ def folder_of(name: str) -> Path:
 
 def copies(source: str | os.PathLike[str]) -> list[Path]:
     """The folders that `keep` made of a file, which may be gone; of a call that was to keep none, its own folder."""
-    place, found = _place(source), list[Path]()
+    place, folders = _place(source), list[Path]()
     for root in (cache.root(), *sorted(cache.root().glob(f"{cache.OWN_PLACE}*"))):
         for folder in sorted((root / "prepared").glob(f"{OWN}*-v1")):
             try:
@@ -179,8 +179,8 @@ def copies(source: str | os.PathLike[str]) -> list[Path]:
                 sources = None
             # Damaged, and still somebody's rows: the name says whose.
             if folder.name.startswith(f"{OWN}{stem_of(source)}-") if sources is None else place in sources:
-                found.append(folder if root == cache.root() else root)
-    return list(dict.fromkeys(found))
+                folders.append(folder if root == cache.root() else root)
+    return list(dict.fromkeys(folders))
 
 
 def forget(folder: Path) -> Path:

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, nullcontext
+from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from threadpoolctl import threadpool_limits
@@ -69,10 +71,26 @@ def pooled(
     # Threads share one BLAS: a limit that a task sets would end with the first of them.
     with threadpool_limits(1 if backend == "threading" else None), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=r"A worker stopped while some jobs|\d+ tasks which were")
-        yield from Parallel(
-            n_jobs=jobs, backend=backend, return_as="generator" if ordered else "generator_unordered", batch_size=1,
-            pre_dispatch="n_jobs",
-        )(delayed(_work)(function, task, os.getpid(), data) for task in tasks)  # fmt: skip
+        with _uninterrupted():
+            results = Parallel(
+                n_jobs=jobs, backend=backend, return_as="generator" if ordered else "generator_unordered",
+                batch_size=1, pre_dispatch="n_jobs",
+            )(delayed(_work)(function, task, os.getpid(), data) for task in tasks)  # fmt: skip
+        yield from results
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits for the end, and processes that start here never see it: one that imports would print a trace."""
+    if not hasattr(signal, "pthread_sigmask"):  # not on every system
+        yield
+        return
+    resource_tracker.ensure_running()  # where it starts by itself, it lets all signals through again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class Local:

@@ -69,7 +69,7 @@ def draft(
     """
     looks = _looks(table)
     if target not in looks:
-        raise UserError(f"there is no column {target!r}; {nearest(target, looks)}")
+        raise UserError(f"target: there is no column {target!r}; {nearest(target, looks)}")
     remarks: list[str] = []
     columns: dict[str, Column] = {}
     same: dict[bytes, str] = {}  # as an earlier column
