@@ -7,6 +7,7 @@ import errno
 import math
 import operator
 import os
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -41,6 +42,20 @@ class PrivacyError(Defect):
 
 class WorkerDied(RuntimeError):
     """The process of a run ended before the run did."""
+
+
+# Nothing that a terminal takes for a command, or that turns or hides what stands beside it.
+HIDDEN = r"\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ud800-\udfff\ufeff\U000e0000-\U000e0fff"
+SHOWN = rf"^[^{HIDDEN}]*\Z"
+
+
+def one_line(text: str, most: int = 400) -> str:
+    """The text in one line that a terminal only shows, and its first `most` characters.
+
+    >>> one_line("a\\x1b[2J\\n  b")
+    'a [2J b'
+    """
+    return " ".join(re.sub(f"[{HIDDEN}]", " ", text).split())[:most]
 
 
 def positive(name: str, value: float) -> float:

@@ -133,6 +133,11 @@ def names(*, plugins: bool = True, wrappers: bool = False) -> list[str]:
     return sorted({*BUILTIN, *ALIASES, *(_plugins() if plugins else ()), *(WRAPPERS if wrappers else ())})
 
 
+def taken(name: str) -> bool:
+    """Whether dpbench's own has the name: the rows of a file's method would be told as those of the other."""
+    return name in BUILTIN | ALIASES | PROBES | WRAPPERS
+
+
 def not_ours(name: str, settings: Mapping[str, Any]) -> str | None:
     """The method behind `name` that is not dpbench's own, a wrapper's too; None where all are. Nothing is imported.
 
@@ -244,7 +249,7 @@ def _from_file(file: Path, class_name: str, digest: str) -> Algorithm:
     method = _checked(_attribute(file, class_name, digest), f"{file}:{class_name}")()
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", method.name or ""):  # folders and terminals see it as it is
         raise UserError(f"{file}:{class_name}: the name {method.name!a} is none; take letters, digits, - _ and . alone")
-    if method.name in BUILTIN | ALIASES | PROBES | WRAPPERS:  # its rows would be told as those of the other
+    if taken(method.name):
         raise UserError(f"{file}:{class_name}: the name {method.name} is taken; give the class another `name`")
     return method
 

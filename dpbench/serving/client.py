@@ -22,7 +22,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, RunResult, batch_settings, make_settings, no_trace
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.algorithms.rules import public_settings
-from dpbench.errors import PrivacyError, UserError
+from dpbench.errors import PrivacyError, UserError, one_line
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact_sampling import Draws, SeededBits
 from dpbench.privacy.exact_sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum, Unread
@@ -370,12 +370,13 @@ def answer(channel: wire.Channel) -> wire.Frame:
         if asked.start is None:
             return wire.PreparedRun(settings=msgspec.to_builtins(prepared.asked), plan=prepared.plan)
         return wire.DoneRequest(W=wire.numbers(prepared.run(MechanismClient(channel), asked.start.array)))
-    except Exception as error:
+    except BaseException as error:
         # Whatever it raises is one line for its author, with where; the traceback stays in its process.
         own = f"{type(error).__name__}: " * (not isinstance(error, UserError | PrivacyError))
-        lines = [f" ({file.name}:{one.lineno})" for one in traceback.extract_tb(error.__traceback__)
-                 if (file := Path(one.filename)) == Path(asked.reference.rpartition(":")[0]).resolve()]  # fmt: skip
-        return wire.FailedRequest(error=f"{own}{error}"[:360] + "".join(lines[-1:]))
+        file = Path(asked.reference.rpartition(":")[0]).resolve()
+        lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if Path(one.filename) == file]
+        where = f" ({file.name}:{lines[-1]})" if lines else ""
+        return wire.FailedRequest(error=one_line(f"{own}{error}", 400 - len(where)) + where)
 
 
 def _one(value: Scalars) -> float:

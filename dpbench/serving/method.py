@@ -15,7 +15,7 @@ import numpy as np
 
 from dpbench.algorithms import registry, rules
 from dpbench.algorithms.base import Algorithm, BaseSettings, Needs, RunResult
-from dpbench.errors import UserError
+from dpbench.errors import UserError, one_line
 from dpbench.privacy import accounting
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact_release import ExactMechanisms
@@ -43,7 +43,7 @@ class ServedMethod(Algorithm):
         if not told.private:
             raise UserError(f"{told.name}: it is not private; what is served are methods that release through noise")
         # Rows go by names: a file of that name would write its runs among the built-in method's.
-        if code.source and told.name in registry.names(plugins=False):
+        if code.source and registry.taken(told.name):
             raise UserError(f"{code.reference}: the name {told.name} is taken; give the class another `name`")
         self.code, self.fixed, self._labels = code, told.fixed, frozenset(told.labels)
         ours = code.reference in registry.names(plugins=False) and not code.source
@@ -52,11 +52,8 @@ class ServedMethod(Algorithm):
                 raise UserError(f"{code.reference}: accounting {mode}: {flaw}")
         # A stranger's δ is one of ours: with .9, say, any noise would do for its ε.
         delta = told.delta if ours or told.delta == 0 else rules.DELTA
-        try:
-            fields = [(one.name, NUMBER if one.number else Any, _default(one.default)) for one in told.settings]
-            settings = msgspec.defstruct("Settings", fields, bases=(BaseSettings,), frozen=True)
-        except (TypeError, ValueError) as error:
-            raise UserError(f"{code.reference}: settings: {ascii(str(error))[1:-1][:200]}") from None
+        fields = [(one.name, NUMBER if one.number else Any, _default(one.default)) for one in told.settings]
+        settings = msgspec.defstruct("Settings", fields, bases=(BaseSettings,), frozen=True)
         own: dict[str, Any] = {
             "name": told.name, "title": told.title, "relation": told.relation, "either": told.either,
             "accountings": tuple(told.accountings), "paper_accounting": told.paper_accounting, "delta": delta,
@@ -142,7 +139,7 @@ def _needs(told: dict[str, Any]) -> Needs:
     try:
         needs = msgspec.convert(told, Needs)
     except msgspec.ValidationError as error:
-        raise UserError(f"needs: {ascii(str(error))[1:-1][:200]}") from None
+        raise UserError(f"needs: {one_line(str(error), 200)}") from None
     if not needs.covered:
         raise UserError("needs: there is no loss that its proof covers")
     return needs

@@ -70,7 +70,7 @@ def ask(code: MethodCode, request: wire.Frame, reply: Any, limits: sandbox.Limit
     except PrivacyError as error:  # of a process that dies, or floods: there is no run yet that it ends
         raise UserError(f"{code.reference}: what it says of itself is no description: {error}") from None
     if isinstance(answer, wire.FailedRequest):
-        raise UserError(ascii(answer.error)[1:-1][:300])
+        raise UserError(answer.error)
     return answer
 
 

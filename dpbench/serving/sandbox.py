@@ -105,12 +105,15 @@ def _limit(seconds: int) -> None:
 # Of the kernel's interface: the numbers of calls, by machine (audit.h), and what a filter answers. First those that
 # make a process: clone; fork, vfork, execve, execveat, clone3. Then what outlives a run, is seen by others beside it,
 # or is memory that no limit counts: unshare (so, mounts), io_uring_setup; add_key, request_key, keyctl; shmget, semget,
-# msgget, mq_open; flock; memfd_create.
+# msgget, mq_open; flock; memfd_create. Last what reaches into another process, such as the receiver's where no sandbox
+# hides it: kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_open; ptrace, process_vm_readv and _writev.
 CALLS = {
     "x86_64": (0xC000003E, 56, (57, 58, 59, 322, 435,
-                                272, 425, 248, 249, 250, 29, 64, 68, 240, 73, 319)),
+                                272, 425, 248, 249, 250, 29, 64, 68, 240, 73, 319,
+                                62, 200, 234, 129, 297, 434, 101, 310, 311)),
     "aarch64": (0xC00000B7, 220, (221, 281, 435,
-                                  97, 425, 217, 218, 219, 194, 190, 186, 180, 32, 279)),
+                                  97, 425, 217, 218, 219, 194, 190, 186, 180, 32, 279,
+                                  129, 130, 131, 138, 240, 434, 117, 270, 271)),
 }  # fmt: skip
 ALLOW, REFUSE = 0x7FFF0000, 0x00050000  # the latter with the number of an error
 PERMISSION, UNKNOWN = 1, 38  # EPERM; ENOSYS, at which libraries fall back from clone3 to clone, from a memfd to a file
@@ -121,7 +124,8 @@ THREAD = 0x00010000  # the flag of clone that makes a thread
 def alone() -> bool:
     """Whether this process can make no other from now on, nor become another program: so a limit on it is on all.
 
-    Nor can it leave anything with the kernel: keys, memory and queues by number, locks on files that other runs see.
+    Nor can it leave anything with the kernel (keys, memory and queues by number, locks on files that other runs see),
+    signal another process or read its memory.
 
     By a filter of system calls (seccomp), on Linux; False where there is none. It holds for code that comes later too.
     """

@@ -77,7 +77,7 @@ class MechanismServer:
                 sent = channel.read()
                 request = wire.decoded(sent, wire.Request)
                 if isinstance(request, wire.FailedRequest):
-                    raise UserError(ascii(request.error)[1:-1][:300])
+                    raise UserError(request.error)
                 if isinstance(request, wire.DoneRequest):
                     return self._ended(request)
                 try:

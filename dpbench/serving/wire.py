@@ -17,7 +17,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from dpbench.errors import PrivacyError
+from dpbench.errors import SHOWN, PrivacyError, one_line
 from dpbench.privacy.exact_sums import FARTHEST
 from dpbench.privacy.ledger import Relation
 
@@ -28,13 +28,12 @@ DIMENSIONS = 3  # of an array
 MOST = 200_000  # requests of a run
 MOST_ROUNDS = 10**5  # with correlated noise
 ROUNDING = 1e-6  # relative, of numbers that a copy of a method computes in another order
-# Nothing that a terminal takes for a command, or that turns or hides what stands beside it.
-SHOWN = r"^[^\x00-\x1f\x7f-\xa0\xad\u061c\u200b-\u200f\u2028-\u202f\u2060-\u206f\ufeff\U000e0000-\U000e0fff]*\Z"
 WORD = Annotated[str, msgspec.Meta(max_length=80, pattern=SHOWN)]
 TEXT = Annotated[str, msgspec.Meta(max_length=400, pattern=SHOWN)]
 NAME = Annotated[str, msgspec.Meta(pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*\Z", min_length=2, max_length=40)]
 COUNT = Annotated[int, msgspec.Meta(ge=1, le=10**8)]
 INDEX = Annotated[int, msgspec.Meta(ge=0, le=2**40)]
+SETTING = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z][A-Za-z0-9_]*\Z", max_length=80)]
 POSITIVE = Annotated[float, msgspec.Meta(ge=1 / FARTHEST, le=FARTHEST)]  # which NaN is not either
 WEIGHT = Annotated[float, msgspec.Meta(ge=0, le=FARTHEST)]
 
@@ -59,8 +58,11 @@ class SentArray(Frame, frozen=True):
 
 
 def numbers(array: Any) -> SentArray:
-    """An array as it is sent."""
-    floats = np.asarray(array, dtype=np.float64)
+    """An array as it is sent; PrivacyError where it is none of real numbers."""
+    given = np.asarray(array)
+    if given.dtype.kind not in "fiub":
+        raise PrivacyError(f"an array of real numbers is asked for, got one of {given.dtype}")
+    floats = given.astype(np.float64)
     return SentArray(shape=list(floats.shape), f8=np.ascontiguousarray(floats).tobytes())
 
 
@@ -291,7 +293,7 @@ class DoneRequest(Frame, frozen=True):
 class FailedRequest(Frame, frozen=True):
     """Why the method ended by itself."""
 
-    error: str
+    error: TEXT
 
 
 Request: TypeAlias = (
@@ -322,24 +324,28 @@ class DescribeMethod(Frame, frozen=True):
     reference: str
 
 
-def check_setting(value: Any, deep: int = 3) -> None:
-    """ValueError for what a row does not keep: text for a terminal to run, and lists in lists in lists."""
-    told = isinstance(value, str) and len(value) <= 400 and re.match(SHOWN, value)
-    if not deep or not (told or isinstance(value, list | dict | bool | int | float | None)):
-        raise ValueError("a setting that a row does not keep")
-    for one in [*value, *value.values()] if isinstance(value, dict) else value if isinstance(value, list) else ():
-        check_setting(one, deep - 1)
+def check_settings(*values: Any, deep: int = 3) -> None:
+    """ValueError for what a row does not keep: text for a terminal to run, and lists in lists in lists.
+
+    By a function, as types of tables in tables are freed twice by msgspec 0.22, at the end of Python.
+    """
+    for value in values:
+        told = isinstance(value, str) and len(value) <= 400 and re.match(SHOWN, value)
+        if not deep or not (told or isinstance(value, list | dict | bool | int | float | None)):
+            raise ValueError("a setting that a row does not keep")
+        if isinstance(value, list | dict):
+            check_settings(*value, *(value.values() if isinstance(value, dict) else ()), deep=deep - 1)
 
 
 class DescribedSetting(Frame, frozen=True):
     """number: whether it takes one."""
 
-    name: WORD
+    name: SETTING
     default: Any
     number: bool
 
     def __post_init__(self) -> None:
-        check_setting(self.default)
+        check_settings(self.default)
 
 
 class DescribedMethod(Frame, frozen=True):
@@ -354,9 +360,12 @@ class DescribedMethod(Frame, frozen=True):
     paper_accounting: WORD
     delta: str | float
     labels: Annotated[list[WORD], msgspec.Meta(max_length=64)]
-    needs: dict[str, Any]
+    needs: dict[WORD, Any]
     settings: Annotated[list[DescribedSetting], msgspec.Meta(max_length=100)]
-    fixed: dict[WORD, Any] = {}
+    fixed: dict[SETTING, Any] = {}
+
+    def __post_init__(self) -> None:
+        check_settings(*self.needs.values(), *self.fixed.values())
 
 
 class NoMethod(Frame, frozen=True):
@@ -384,12 +393,11 @@ class RunMethod(Frame, frozen=True):
 class PreparedRun(Frame, frozen=True):
     """The settings that a run would have, and all that it plans to release."""
 
-    settings: dict[WORD, Any]
+    settings: dict[SETTING, Any]
     plan: PlanRequest
 
     def __post_init__(self) -> None:
-        for value in self.settings.values():
-            check_setting(value)
+        check_settings(*self.settings.values())
 
 
 class Channel(NamedTuple):
@@ -424,4 +432,4 @@ def decoded(sent: bytes, kind: Any) -> Any:
     try:
         return msgspec.msgpack.decode(sent, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, OverflowError, MemoryError) as error:
-        raise PrivacyError(f"a malformed frame: {ascii(str(error))[1:-1][:200]}") from None
+        raise PrivacyError(f"a malformed frame: {one_line(str(error), 200)}") from None

@@ -28,7 +28,7 @@ from dpbench import algorithms, datasets
 from dpbench.algorithms.base import Algorithm
 from dpbench.algorithms.registry import SERVED
 from dpbench.archive.content import Submission, SubmissionManifest, read_submission
-from dpbench.errors import PrivacyError, UserError, nearest, silent
+from dpbench.errors import PrivacyError, UserError, nearest, one_line, silent
 from dpbench.leaderboard import entrants, places, tracks
 from dpbench.leaderboard.places import AUTO, DEFAULT
 from dpbench.leaderboard.stored import FOLDER
@@ -238,7 +238,7 @@ def _run_problem(name: str, jobs: list[Job], secret: bytes, manifest: Submission
             cell.rows.append(row)
         except Exception as error:  # a stranger's code may fail in any way
             known = isinstance(error, UserError | PrivacyError)
-            told = ascii(f"{'' if known else type(error).__name__ + ': '}{error}")[1:-1][:300]
+            told = one_line(f"{'' if known else type(error).__name__ + ': '}{error}")
             return [cell._replace(error=f"{where}: {told}")]
     return list(cells.values())
 

@@ -548,14 +548,15 @@ def test_a_run_that_released_nothing_has_failed():
     assert "nothing was released" in str(session(requests()).ended)
 
 
-def test_a_method_that_fails_is_told_in_its_own_words_on_one_line():
-    def play(channel):
-        channel.send(wire.FailedRequest(error="a\x1b[2J\nb" * 200))
-
-    found = session(play)
-    assert isinstance(found.ended, UserError)
-    assert str(found.ended).isascii()
-    assert "\n" not in str(found.ended)
+@pytest.mark.parametrize(("told", "kind"), [
+    ("no ε", UserError), ("a\x1b[2J", PrivacyError), ("a\nb", PrivacyError), ("a\u202eb", PrivacyError),
+    ("a" * 401, PrivacyError),
+])  # fmt: skip
+def test_a_method_that_fails_is_told_in_its_own_words_on_one_line(told, kind):
+    found = session(lambda channel: channel.send(wire.FailedRequest(error=told)))
+    assert isinstance(found.ended, kind)
+    assert str(found.ended).isprintable()
+    assert (str(found.ended) == told) == (kind is UserError)
 
 
 def test_samples_under_add_remove():

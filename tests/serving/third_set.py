@@ -170,6 +170,7 @@ class Sparse(Honest):
         raise RuntimeError("a terabyte")
 
 
+PARENT = os.getppid()
 CALLS = {  # x86_64, aarch64, arguments
     "a namespace, with mounts of any size": (272, 97, 0x10000000 | 0x20000),
     "a ring that makes calls for it": (425, 425, 4, ctypes.create_string_buffer(200)),
@@ -181,6 +182,13 @@ CALLS = {  # x86_64, aarch64, arguments
     "a queue by name": (240, 180, b"left", 0o102, 0o600, 0),
     "a file without a folder": (319, 279, b"left", 0),
     "a lock on a file that all runs read": (73, 32, 0, 6),
+    "a signal to the receiver": (62, 129, PARENT, 0),
+    "a signal to a thread of the receiver": (200, 130, PARENT, 0),
+    "a signal to that thread, of that process": (234, 131, PARENT, PARENT, 0),
+    "a handle of the receiver": (434, 434, PARENT, 0),
+    "the receiver's memory": (310, 270, PARENT, 0, 0, 0, 0, 0),
+    "a change of the receiver's memory": (311, 271, PARENT, 0, 0, 0, 0, 0),
+    "a debugger": (101, 117, 0, 0, 0, 0),
 }
 
 
