@@ -7,7 +7,6 @@ may do with this process what it likes: the server trusts no byte of what is sen
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -308,7 +307,7 @@ def describe(reference: str) -> wire.Frame:
     return wire.DescribedMethod(
         name=method.name, title=method.title or method.name, relation=method.relation, either=method.either,
         private=method.private, accountings=list(method.accountings), paper_accounting=method.paper_accounting,
-        delta=method.delta, labels=sorted(method.labels), needs=dataclasses.asdict(method.needs),
+        delta=method.delta, labels=sorted(method.labels), needs=msgspec.to_builtins(method.needs),
         settings=[_setting(field) for field in msgspec.structs.fields(method.Settings)],
         fixed=msgspec.to_builtins(fixed),
     )  # fmt: skip

@@ -331,9 +331,9 @@ def check_settings(*values: Any, deep: int = 3) -> None:
     """
     for value in values:
         told = isinstance(value, str) and len(value) <= 400 and re.match(SHOWN, value)
-        if not deep or not (told or isinstance(value, list | dict | bool | int | float | None)):
+        if not deep or not (told or isinstance(value, list | tuple | dict | bool | int | float | None)):
             raise ValueError("a setting that a row does not keep")
-        if isinstance(value, list | dict):
+        if isinstance(value, list | tuple | dict):
             check_settings(*value, *(value.values() if isinstance(value, dict) else ()), deep=deep - 1)
 
 
