@@ -361,7 +361,7 @@ def test_seconds_are_those_of_the_same_rates(context):
 
 
 def test_a_timed_run_stands_in_where_no_seed_was_traced(context):
-    from dpbench.experiments.second_order.curves import traced
+    from dpbench.experiments.second_order.figures import traced
 
     runs, _ = traced(context, "fig4")
     assert set(runs["timed"]) == {0}
@@ -382,7 +382,7 @@ def test_table1_marks_nothing_as_private_that_february_floored(context):
 
 
 def test_the_figure_of_the_paper_ends_where_its_untimed_runs_do(tmp_path):
-    from dpbench.experiments.second_order.curves import ends_of
+    from dpbench.experiments.second_order.figures import ends_of
     from dpbench.study.style import figure_style
 
     context = fabricate(tmp_path, problems=("covertype-max",))

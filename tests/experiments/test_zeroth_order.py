@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dpbench import experiments
-from dpbench.experiments.zeroth_order import formulas, kinks
+from dpbench.experiments.zeroth_order import kinks, rows
 from dpbench.experiments.zeroth_order.rows import failures
 from dpbench.run.runner import run
 from dpbench.run.store import Store
@@ -48,14 +48,14 @@ def claim(experiment, name):
 @pytest.mark.parametrize("profile", ["quick", "full"])
 def test_the_grids_epsilons_are_those_of_round_rhos(experiment, profile):
     blocks = [b for b in experiment.blocks(profile) if "o2nc-tree" in b.algorithms]
-    rhos = {formulas.rho_of(e) for block in blocks for e in block.epsilon}
+    rhos = {rows.rho_of(e) for block in blocks for e in block.epsilon}
     allowed = np.array([0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100])
     assert all(np.abs(rho / allowed - 1).min() < 1e-4 for rho in rhos)
     assert len(rhos) >= 6
 
 
 def test_rho_and_epsilon():
-    assert formulas.rho_of(0.5 + math.sqrt(2 * math.log(1e6))) == pytest.approx(1.0)
+    assert rows.rho_of(0.5 + math.sqrt(2 * math.log(1e6))) == pytest.approx(1.0)
 
 
 def test_a_full_plan_has_every_artefact_and_no_failing_job(experiment):
@@ -176,10 +176,10 @@ def test_the_bound_is_corollary_4_7_with_the_constants_of_its_lemmas():
         "set.gap": [0.3] * 2, "set.radius": [0.1] * 2,
     })  # fmt: skip
     first = (0.3 + 0.2) / (0.1 / 64 * 6400)  # (F + 2Lδ)/(DKT)
-    np.testing.assert_allclose(formulas.first_term(rows), first)
+    np.testing.assert_allclose(rows.first_term(rows), first)
     variance = 80 * 5 / 64
     noise = 7 * 5 * 7 * (4 * 5 / (64 * 2.0)) ** 2  # h nodes of variance d·h·s²/ρ², h = 7
-    for n, bound in zip((0.0, noise), formulas.whole_bound(rows), strict=True):
+    for n, bound in zip((0.0, noise), rows.whole_bound(rows), strict=True):
         assert bound == pytest.approx(first + math.sqrt(3 * (variance + 1 + n) / 64) + 2 * math.sqrt(variance + n))
 
 
@@ -195,7 +195,7 @@ def test_the_bound_is_corollary_4_7_with_the_constants_of_its_lemmas():
 )
 def test_the_bound_is_that_of_another_program(M, rho, T, bound):
     rows = pd.DataFrame({"problem": ["phase-5"], "rho": rho, "T": T, "set.M": M, "set.gap": 0.45, "set.radius": 0.1})
-    assert formulas.whole_bound(rows).iloc[0] == pytest.approx(bound, rel=5e-3)
+    assert rows.whole_bound(rows).iloc[0] == pytest.approx(bound, rel=5e-3)
 
 
 def test_the_claim_on_the_crossover_can_fail(experiment, monkeypatch):

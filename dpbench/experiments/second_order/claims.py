@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.second_order.curves import PROBLEM, ends_of, mean_curves, traced
-from dpbench.experiments.second_order.figures import logistic_approximations
+from dpbench.experiments.second_order.figures import PROBLEM, ends_of, logistic_approximations, mean_curves, traced
 from dpbench.experiments.second_order.rows import NEWTON, PAPER, VARIANTS, Run, both, run_seconds, tuned
 from dpbench.experiments.second_order.run_times import (
     CAP,

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from dpbench import datasets, frames
-from dpbench.experiments.second_order.curves import PROBLEM, rows_of_ends
+from dpbench.experiments.second_order.figures import PROBLEM, rows_of_ends
 from dpbench.experiments.second_order.run_times import FIGURE, PUBLISHED, Timed
 from dpbench.experiments.second_order.run_times import cells as run_time_cells
 from dpbench.experiments.second_order.tables import PARAMETERS, hyperparameters, whole_process

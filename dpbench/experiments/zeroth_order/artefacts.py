@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpbench.experiments.zeroth_order.formulas import DELTA, TITLES, whole_bound
 from dpbench.experiments.zeroth_order.rows import (
+    DELTA,
     FLOORS,
     METHODS,
     PAPER,
+    TITLES,
     failed_shares,
     failures,
     over_seeds,
     studied,
+    whole_bound,
 )
 from dpbench.study.context import Context
 from dpbench.study.output import Table, Words

@@ -12,13 +12,14 @@ from collections.abc import Iterator
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.zeroth_order.formulas import dimension_of, rho_of
 from dpbench.experiments.zeroth_order.rows import (
     PAPER,
+    dimension_of,
     exponent,
     failures,
     needed,
     over_seeds,
+    rho_of,
 )
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.study import laws

@@ -14,8 +14,17 @@ import numpy as np
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.zeroth_order.formulas import noise_of, variance_of, whole_bound
-from dpbench.experiments.zeroth_order.rows import PAPER, exponent, mean_of, noted, over_seeds, stderr
+from dpbench.experiments.zeroth_order.rows import (
+    PAPER,
+    exponent,
+    mean_of,
+    noise_of,
+    noted,
+    over_seeds,
+    stderr,
+    variance_of,
+    whole_bound,
+)
 from dpbench.study.context import Context
 from dpbench.study.declare import NOT_TESTABLE, NotEnough
 from dpbench.study.laws import mean_interval
