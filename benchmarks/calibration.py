@@ -1,4 +1,4 @@
-"""Do probabilities of several classes mean what they say? Before and after `dpbench.own.calibration`, on held-out rows.
+"""Do probabilities of several classes mean what they say? Before and after `own.engine`, on held-out rows.
 
 `python -m benchmarks.calibration` fits each of `SETS` by the default method at each ε, for three splits, and writes
 results/calibration.csv and .md. Error: of the expected calibration of the most probable class, 15 bins of equal width.
@@ -22,7 +22,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
 
 from dpbench import PrivateClassifier
-from dpbench.own import calibration
+from dpbench.own import engine
 
 RESULTS = Path(__file__).parent / "results"
 EPSILONS, SEEDS, BINS = (0.3, 1.0, 3.0, 10.0), range(10, 13), 15
@@ -92,9 +92,9 @@ def measure(name: str, epsilon: float) -> dict[str, object]:
     for seed in SEEDS:
         Xs, Xt, ys, yt = train_test_split(X, y, test_size=1 / 3, random_state=seed, stratify=y)
         line, places = [], np.searchsorted(classes, yt)
-        for rule in (lambda *_: 1.0, calibration.factor):
+        for rule in (lambda *_: 1.0, engine.calibration_factor):
             model = PrivateClassifier(epsilon, bounds=bounds, classes=classes.tolist(), random_state=seed)
-            with mock.patch.object(calibration, "factor", rule):
+            with mock.patch.object(engine, "calibration_factor", rule):
                 p = model.fit(Xs, ys).predict_proba(Xt)
             right = p.argmax(axis=1) == places
             loss = -np.log(np.maximum(p[np.arange(len(p)), places], 1e-300)).mean()

@@ -3,6 +3,7 @@
 A kind says which members an archive must and may have, how large each is, and which texts are free. Reading unpacks and
 executes nothing: names, links and sizes are checked on the directory, then each member is read into memory up to its
 limit, then digests and schema. Numbers are finite; what a row does not have, or has no finite number for, is left out.
+Equal content gives equal bytes.
 """
 
 from __future__ import annotations
@@ -12,14 +13,16 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+import stat
+import zipfile
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import IO, Annotated, Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from dpbench.archive import zipped
+from dpbench import files
 from dpbench.errors import UserError, counted
 from dpbench.run.outcomes import StatusName
 from dpbench.run.row import PARSED, RUNS, TRACES, Row
@@ -41,6 +44,10 @@ HEX = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]+\Z", max_length=64)]
 KEY = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{32}\Z")]
 NUMBER = Annotated[float, msgspec.Meta(ge=-1e300, le=1e300)]
 WHOLE = Annotated[int, msgspec.Meta(ge=-1, le=10**12)]
+STAMP = (1980, 1, 1, 0, 0, 0)  # equal content gives equal bytes
+UNPACKED = 1 << 30  # bytes of all members together
+DIRECTORY = 1 << 20  # bytes of the directory, which is read as a whole: ten thousand members
+END, END_BYTES, FAR_END, FAR_BYTES = b"PK\x05\x06", 22, b"PK\x06\x07", 20
 
 
 def worded(text: str) -> str:
@@ -195,7 +202,7 @@ def write(path: Path, kind: ArchiveKind, manifest: Mapping[str, Any], members: M
     # The digests are in the manifest, so its own hash stands for the whole archive.
     described = msgspec.convert({"format": FORMAT, "kind": kind.name, "sha256": digests, **manifest}, kind.manifest)
     encoded = msgspec.json.format(msgspec.json.encode(described, order="deterministic"), indent=1)
-    zipped.write(path, {"manifest.json": encoded, **members})
+    write_zip(path, {"manifest.json": encoded, **members})
     return hashlib.sha256(encoded).hexdigest()
 
 
@@ -222,7 +229,7 @@ def _read(path: str | os.PathLike[str], kind: ArchiveKind, made: Callable[..., T
         return CODE_FILE
 
     try:
-        members = zipped.read(Path(path), limit, kind.largest, kind.members.keys() - kind.optional)
+        members = read_zip(Path(path), limit, kind.largest, kind.members.keys() - kind.optional)
         return made(_manifest(members, kind), members)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -287,3 +294,79 @@ def _as(what: str, content: bytes, kind: Any) -> Any:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, MemoryError) as error:
         told = str(error).encode("ascii", "backslashreplace").decode()  # an error may quote what it refuses
         raise UserError(f"{what}: {told[:300]}") from None
+
+
+def write_zip(path: Path, members: Mapping[str, bytes]) -> None:
+    """Write a zip file of these members, whole or not at all."""
+    with files.replacing(path) as staged, zipfile.ZipFile(staged, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            entry = zipfile.ZipInfo(name, STAMP)
+            entry.external_attr = (stat.S_IFREG | 0o644) << 16
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+
+
+def read_zip(path: Path, limit: Callable[[str], int], largest: int, needed: Iterable[str]) -> dict[str, bytes]:
+    """The members by name; UserError where something is not as it should be.
+
+    limit: of a name, the largest size of the member in bytes, unpacked; UserError for a name that has no place in it.
+    largest: bytes of the file itself. needed: members that have to be there. A folder has these as files.
+    """
+    if path.is_dir():
+        # A pipe would hold whoever reads it, a link show another file.
+        if odd := [name for name in sorted(needed) if (path / name).is_symlink() or not (path / name).is_file()]:
+            raise UserError(f"{odd[0]} is missing, or no plain file")
+        return {name: _content((path / name).open("rb"), name, limit(name)) for name in needed}
+    try:
+        size = path.stat().st_size
+    except OSError as error:
+        raise UserError(error.strerror or "cannot be read") from None
+    if size > largest:
+        raise UserError(f"{size:,} bytes; an archive has at most {largest:,}")
+    try:
+        _check_end(path)
+        with zipfile.ZipFile(path) as archive:
+            entries = archive.infolist()
+            _check_directory(entries, limit, needed)
+            return {one.filename: _content(archive.open(one), one.filename, limit(one.filename)) for one in entries}
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+        raise UserError(f"not a sound zip file ({error})") from None
+
+
+def _check_end(path: Path) -> None:
+    """UserError for a directory that is too large, before any of it is read."""
+    with path.open("rb") as file:
+        file.seek(-min(path.stat().st_size, FAR_BYTES + END_BYTES), 2)
+        far, end = (tail := file.read())[:-END_BYTES], tail[-END_BYTES:]
+    if not end.startswith(END) or far.startswith(FAR_END):
+        raise UserError("not a sound zip file (it ends in a comment, or in another way than dpbench writes)")
+    if (size := int.from_bytes(end[12:16], "little")) > DIRECTORY:
+        raise UserError(f"a directory of {size:,} bytes; at most {DIRECTORY:,}")
+
+
+def _check_directory(entries: list[zipfile.ZipInfo], limit: Callable[[str], int], needed: Iterable[str]) -> None:
+    for entry in entries:
+        name, mode = entry.filename, entry.external_attr >> 16
+        if name.startswith(("/", "\\")) or ".." in name or ":" in name:
+            raise UserError(f"member {name!r} points out of the archive")
+        if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+            raise UserError(f"member {name!r} is a link or no plain file")
+        most = limit(name)
+        if entry.flag_bits & 1 or entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise UserError(f"member {name!r} is encrypted or packed in another way than zip's own")
+        if entry.file_size > most:
+            raise UserError(f"member {name!r} has {entry.file_size:,} bytes; at most {most:,}")
+    if (size := sum(entry.file_size for entry in entries)) > UNPACKED:
+        raise UserError(f"its members have {size:,} bytes together; at most {UNPACKED:,}")
+    names = [entry.filename for entry in entries]
+    if len(set(names)) < len(names):
+        raise UserError("a member is in it twice")
+    if missing := sorted({*needed} - set(names)):
+        raise UserError(f"{', '.join(missing)} missing")
+
+
+def _content(member: IO[bytes], name: str, most: int) -> bytes:
+    with member:  # of a zip file, its CRC is checked at its end
+        content = member.read(most + 1)
+    if len(content) > most:
+        raise UserError(f"member {name!r} is larger than the archive says")
+    return content

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,7 +16,7 @@ from dpbench.errors import NotAtHand, UserError
 from dpbench.files import read_toml
 from dpbench.problems import catalogue
 from dpbench.problems.regularisers import Declaration
-from dpbench.study.grid import BEST, GridEntry
+from dpbench.study.grid import GridEntry
 
 OF_ROWS = "not derived for several rows of one person"
 
@@ -61,12 +60,6 @@ def reason(problem: str, name: str) -> str:
         if not why:
             return ""
     return why
-
-
-@functools.lru_cache(maxsize=4096)
-def _refused(problem: str, name: str) -> frozenset[tuple[str, Any] | None]:
-    """The (setting, value) pairs of the full grid that the problem does not admit."""
-    return frozenset(one for one, why in _tried(problem, name) if why)
 
 
 @functools.lru_cache(maxsize=32)
@@ -124,30 +117,6 @@ def _tried(problem: str, name: str) -> Iterator[tuple[tuple[str, Any] | None, st
 
 def _without_name(error: UserError, method: Algorithm) -> str:
     return str(error).removeprefix(f"{method.name}: ")
-
-
-@functools.lru_cache(maxsize=4096)
-def expand(block: GridEntry, profile: str) -> list[GridEntry]:
-    """The block's methods ("every": all entrants) on its problem, each under its accounting, with its candidates.
-
-    One block per (problem, method); timed ones take the best of the candidates.
-    """
-    blocks = []
-    for problem, name in itertools.product(block.problems, named(block)):
-        if reason(problem, name):
-            continue
-        refused = _refused(problem, name)
-        grid: dict[str, Any] = {
-            key: [value for value in values if (key, value) not in refused]
-            for key, values in candidates(name, profile).items()
-        }
-        # A setting of which no value is admitted keeps the method's default.
-        grid = {key: values for key, values in grid.items() if values}
-        # Times are of the machine, not of the choice: to time every candidate would tell nothing more.
-        if block.timed:
-            grid = dict.fromkeys(grid, BEST)
-        blocks.append(entering(block, problem, name, grid | block.settings))
-    return blocks
 
 
 def named(block: GridEntry) -> list[str]:

@@ -69,7 +69,7 @@ class Diagnostics:
     """What was read off the data without noise: no guarantee covers it, so it must not leave with the model.
 
     Attributes:
-        objective: F(w) on the data, before the scores of several classes are calibrated (`own.calibration`).
+        objective: F(w) on the data, before the scores of several classes are calibrated (`own.engine`).
         seconds: wall time. status: how the run ended, "done" or "diverged".
         columns: what the method itself says about the run, by name: see `Algorithm.diagnostics`.
         epsilon_realised: what the releases made compose to; below `Released.epsilon_planned` where the run stopped

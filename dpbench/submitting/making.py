@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from dpbench import algorithms, files
-from dpbench.archive import content, zipped
+from dpbench.archive import content
 from dpbench.archive.content import worded
 from dpbench.errors import UserError, silent
 from dpbench.leaderboard import stored
@@ -96,7 +96,7 @@ def merge(
         (store.folder / "runs").rename(staged / "runs")
         shutil.rmtree(store.folder)
         (staged / FILE).write_bytes(submission.method)
-        zipped.write(
+        content.write_zip(
             staged / "transcripts.zip",
             {f"{one.problem}/{one.epsilon:g}": one.evidence.encoded for one in report.cells if one.evidence},
         )

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 import dpbench
 from dpbench import datasets, experiments
-from dpbench.archive import compared, content, verifying, zipped
+from dpbench.archive import compared, content, verifying
 from dpbench.cli.board import verify as command
 from dpbench.datasets.cache import Pin
 from dpbench.errors import UserError
@@ -603,7 +603,7 @@ def test_bytes_that_changed_since_are_an_error_that_names_the_member(archived, t
     ],
 )
 def test_a_small_file_of_much_is_refused_before_it_is_made_anything_of(tmp_path, monkeypatch, members, told):
-    monkeypatch.setattr(zipped, "UNPACKED", 8 << 20)
+    monkeypatch.setattr(content, "UNPACKED", 8 << 20)
     manifest = {"format": 3, "kind": "paper", "experiment": "x", "title": "x", "profile": "full"}
     manifest |= {"distribution": "x", "code_version": "x"}
     found = {"rows.jsonl": b"{}\n" * 3, "lock.txt": b"", **members}

@@ -5,9 +5,6 @@ import pytest
 
 from dpbench import algorithms
 from dpbench.leaderboard import entrants
-from dpbench.privacy.ledger import Relation
-from dpbench.study.grid import BEST, GridEntry
-from dpbench.study.plan import plan
 
 
 def test_every_private_method_enters_once_and_no_other():
@@ -48,16 +45,3 @@ def test_tuning_names_methods_and_settings_that_exist():
 def test_who_fits_is_decided_by_what_the_method_declares(problem, name, why):
     found = entrants.reason(problem, name)
     assert (why in found) if why else found == ""
-
-
-def test_blocks_have_one_relation_and_admissible_candidates_only():
-    block = GridEntry(artefacts=[], problems=["log1-unit"], algorithms=["every"], epsilon=[1.0], seeds=2)
-    blocks = entrants.expand(block, "full")
-    assert {b.relation for b in blocks} == {"replace-one"}
-    assert {b.delta for b in blocks} == {"n^-2", 0.0}
-    jobs = plan(blocks, None).jobs
-    assert {job.neighbours for job in jobs} == {Relation.REPLACE_ONE}
-    # a thousand rows: o2nc's M = 2,000 is not one of the candidates
-    assert all("M" not in b.settings for b in blocks if b.algorithms == ["o2nc-tree"])
-    timed = GridEntry(artefacts=[], problems=["log1-unit"], algorithms=["dp-gd"], epsilon=[1.0], seeds=1, timed=1)
-    assert entrants.expand(timed, "full")[0].settings == {"T": BEST}
