@@ -1,7 +1,6 @@
 """The side of the method: a problem of public numbers, whose sums are recipes that the server computes and noises.
 
-`python -m dpbench.serving.client IN OUT` runs one method as a request asks. Nothing here guards the rows, as the method
-may do with this process what it likes: the server trusts no byte of what is sent. What raises here names a mistake.
+Nothing here guards the rows, as the method may do with this process what it likes: what raises here names a mistake.
 """
 
 from __future__ import annotations
@@ -22,10 +21,9 @@ from dpbench.algorithms.base import Algorithm, RunResult, batch_settings, make_s
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.algorithms.rules import public_settings
 from dpbench.errors import PrivacyError, UserError, one_line
-from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact_sampling import Draws, SeededBits
 from dpbench.privacy.exact_sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum, Unread
-from dpbench.privacy.ledger import Relation, at_rho, plain
+from dpbench.privacy.ledger import at_rho, plain
 from dpbench.privacy.mechanisms import Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars
 from dpbench.privacy.sampling import SinglePass
@@ -213,17 +211,9 @@ class ServedReleases(Releases):
     def term(self, d: int, noise: Noise, event: Event, multiplier: float, label: str, *, sensitivity: Any) -> Any:
         return Token(self.server.ask(wire.TermRequest(event=plain(event(multiplier)), label=label)) or 0)
 
-    def noisy(self, value: Any, scale: Any, noise: Noise) -> NoReturn:
-        """Raises PrivacyError: noise is the server's."""
-        raise PrivacyError(f"a value of its own: it {NOT_SERVED}")
-
     def hidden_noise(self, shape: tuple[int, ...], scale: Any, noise: Noise, what: str) -> NoReturn:
         """Raises PrivacyError: noise that a method computes on with is the server's."""
         raise PrivacyError(f"{what if what != OBJECTIVE else 'a linear term'}: it {NOT_SERVED}")
-
-    def member(self, i: int) -> Releases:
-        """This one: there is no other."""
-        return self
 
 
 class CorrelatedHandle:
@@ -329,8 +319,8 @@ class PreparedMethod:
     def __init__(self, given: wire.RunMethod) -> None:
         self.method, fixed = algorithms.resolve(given.reference)
         self.problem = ServedDeclaration(given.n, given.d, **given.declared)
-        self.budget = Budget(given.epsilon, given.delta, Relation(given.relation), given.accounting)
-        chosen = public_settings(given.reference, given.n, given.d, given.epsilon)
+        self.budget = given.budget
+        chosen = public_settings(given.reference, given.n, given.d, self.budget.epsilon)
         self.asked = make_settings(self.method, fixed | (chosen if given.settings is None else given.settings))
         self.method.needs.check(self.problem, self.method.name)
         self.settings = self.method.complete(self.problem, self.asked)

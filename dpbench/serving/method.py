@@ -1,7 +1,6 @@
 """A served method as an `Algorithm`: what it says of itself, its plan, and its runs come from a process without rows.
 
-Its reference is that of the method with "served:" in front. Nothing of its code is imported here, and what it says of
-itself can only raise the noise: see `server`.
+Nothing of its code is imported here, and what it says of itself can only raise the noise.
 """
 
 from __future__ import annotations
@@ -54,13 +53,11 @@ class ServedMethod(Algorithm):
         delta = told.delta if ours or told.delta == 0 else rules.DELTA
         fields = [(one.name, NUMBER if one.number else Any, _default(one.default)) for one in told.settings]
         settings = msgspec.defstruct("Settings", fields, bases=(BaseSettings,), frozen=True)
-        own: dict[str, Any] = {
-            "name": told.name, "title": told.title, "relation": told.relation, "either": told.either,
-            "accountings": tuple(told.accountings), "paper_accounting": told.paper_accounting, "delta": delta,
-            "needs": _needs(told.needs), "Settings": settings,
-        }  # fmt: skip
-        for attribute, value in own.items():
-            setattr(self, attribute, value)
+        vars(self).update(
+            name=told.name, title=told.title, relation=told.relation, either=told.either, delta=delta,
+            accountings=tuple(told.accountings), paper_accounting=told.paper_accounting, needs=_needs(told.needs),
+            Settings=settings,
+        )  # fmt: skip
 
     @property
     def labels(self) -> frozenset[str]:
@@ -76,13 +73,13 @@ class ServedMethod(Algorithm):
         problem = Declaration(n, d, loss=self.needs.covered[0], row_bound=1.0)
         delta = 0.0 if rules.delta(self) == 0 else 1 / n**2
         budget = Budget(epsilon, delta, self.relation, rules.accounting(self))
-        made = _prepared(self.code, msgspec.msgpack.encode(self._run_method(problem, budget, None))).settings
+        made = _prepared(self.code, wire.encoded(self._run_method(problem, budget, None))).settings
         return {name: value for name, value in made.items() if name not in self.fixed}
 
     def plan(self, problem: Declaration, mechanisms: Any, settings: Any) -> None:
         """See `Algorithm.plan`; what it says, which its run then keeps to."""
         given = self._run_method(problem, mechanisms.budget, msgspec.to_builtins(settings))
-        for one in _prepared(self.code, msgspec.msgpack.encode(given)).plan.entries:
+        for one in _prepared(self.code, wire.encoded(given)).plan.entries:
             mechanisms.plan(one.label, release_of(one.release), one.count)
 
     def run(self, problem: Any, W: np.ndarray, mechanisms: Any, settings: Any, trace: Any) -> RunResult:
@@ -99,12 +96,10 @@ class ServedMethod(Algorithm):
         return RunResult(made.W, evidence=made)
 
     def _run_method(self, problem: Declaration, budget: Budget, settings: dict[str, Any] | None) -> wire.RunMethod:
-        declared = {"loss": problem.loss.name, "l1": problem.l1, "l2": problem.l2, "w2": problem.w2,
-                    "row_bound": _bound(problem), "row_bound_norm": problem.row_bound_norm}  # fmt: skip
+        declared = problem.objective | {"loss": problem.loss.name} | _rows(problem)
         return wire.RunMethod(
-            reference=self.code.called, n=problem.n, d=problem.d, declared=declared, settings=settings,
-            epsilon=budget.epsilon, delta=budget.delta, relation=budget.relation.value, accounting=budget.accounting,
-        )  # fmt: skip
+            reference=self.code.called, n=problem.n, d=problem.d, declared=declared, budget=budget, settings=settings
+        )
 
 
 @functools.lru_cache(maxsize=256)
@@ -119,14 +114,14 @@ def exact_rows(problem: Any) -> ExactProblem:
     """The problem on the grid of exact sums, with steady solvers; the same where it is so already."""
     if isinstance(problem, ExactProblem) and (problem.steady or problem.is_sparse):
         return problem
-    return ExactProblem(
-        problem.X, problem.y, loss=problem.loss, l1=problem.l1, l2=problem.l2, w2=problem.w2,
-        row_bound=_bound(problem), row_bound_norm=problem.row_bound_norm, steady=not problem.is_sparse,
-    )  # fmt: skip
+    steady = not problem.is_sparse
+    return ExactProblem(problem.X, problem.y, **problem.objective, **_rows(problem), steady=steady)
 
 
-def _bound(problem: Declaration) -> float:
-    return problem.row_bound if np.isfinite(problem.row_bound) else 1.0
+def _rows(problem: Declaration) -> dict[str, Any]:
+    """The bound that is declared of rows, or 1."""
+    bound = problem.row_bound if np.isfinite(problem.row_bound) else 1.0
+    return {"row_bound": bound, "row_bound_norm": problem.row_bound_norm}
 
 
 def _default(told: Any) -> Any:

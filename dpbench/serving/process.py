@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import operator
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from dpbench.errors import PrivacyError, UserError
@@ -21,6 +21,7 @@ from dpbench.serving import sandbox, wire
 from dpbench.serving.server import MechanismServer
 
 Transcript = Sequence[tuple[bytes, bytes]]  # requests and replies, as they were sent
+Same = Callable[[bytes, bytes], bool]  # of two requests as they were sent
 FILE = "method.py"  # what a method's file is called in the sandbox
 LIMITS = sandbox.Limits(seconds=600, wall=1200)
 SERVED, OPEN = "served", "served, not isolated"  # without a sandbox: a guard against mistakes, not against malice
@@ -53,7 +54,7 @@ class ServedRun(NamedTuple):
     @property
     def encoded(self) -> bytes:
         """As MessagePack: the start, the frames as they were sent, the iterates."""
-        return msgspec.msgpack.encode([self.given, self.transcript, wire.numbers(self.W)])
+        return wire.encoded([self.given, self.transcript, wire.numbers(self.W)])
 
 
 def isolation() -> str:
@@ -93,18 +94,12 @@ def serve(
         return ServedRun(given, server.serve(channel), server.transcript)
 
 
-def repeat(code: MethodCode, run: ServedRun, limits: sandbox.Limits = LIMITS, *, exactly: bool = True) -> str:
+def repeat(code: MethodCode, run: ServedRun, limits: sandbox.Limits = LIMITS, same: Same = operator.eq) -> str:
     """Run it again with no rows at hand, on the replies that it had; "" where it does the same, else what differs.
 
     It judges honesty, not privacy: what returns something else had it from a clock, a file or randomness of its own.
-    exactly: to the last bit; another method's code is compared up to labels and rounding.
+    same: how frames are compared.
     """
-
-    def same(sent: bytes, before: bytes) -> bool:
-        return sent == before or (
-            not exactly and wire.alike(*(wire.decoded(one, wire.Request) for one in (sent, before)))
-        )
-
     try:
         with _process(code, limits) as channel:
             channel.send(run.given)
@@ -112,7 +107,7 @@ def repeat(code: MethodCode, run: ServedRun, limits: sandbox.Limits = LIMITS, *,
                 if not same(channel.read(), asked):
                     return "asks for something else when it is run again on the same replies"
                 channel.send(wire.decoded(reply, wire.Reply))
-            if same(channel.read(), msgspec.msgpack.encode(wire.DoneRequest(W=wire.numbers(run.W)))):
+            if same(channel.read(), wire.encoded(wire.DoneRequest(W=wire.numbers(run.W)))):
                 return ""
     except PrivacyError as error:
         return f"run again on the same replies, {error}"

@@ -1,8 +1,6 @@
 """A stranger's code in a sandbox: namespaces, no network, an empty environment, nothing to write, bounded resources.
 
-The program is bubblewrap; without it nothing is run. What comes back comes over a file descriptor of its own, in frames
-whose sizes are known before; nothing that the code prints is read. It is data for the receiver to judge, never a
-verdict.
+The program is bubblewrap; where it does not work, limits and the filter of system calls are all that there is.
 """
 
 from __future__ import annotations

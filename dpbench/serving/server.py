@@ -1,12 +1,7 @@
 """The side that holds the rows: it takes requests, knows how far a row moves each sum, and sends noised values alone.
 
-Why a session is private, docs/guides/audit.md says as a theorem. Its premises are kept here: the noise of a reply is
-of the server's own bound on what a row moves, its cost is in the ledger before a row is read, the ledger never has more
-than the plan, and whether a request is refused depends on the request, the ledger and public numbers alone. A failure
-while rows are read ends the run with one text for all, and voids the check.
-
-Nothing that a method says of a sensitivity lowers the noise: `ExactReleases` takes the larger of what is declared and
-what is proved, and refuses what is declared too small.
+It keeps the premises of the theorem of docs/guides/audit.md. Nothing that a method says of a sensitivity lowers the
+noise: `ExactReleases` takes the larger of what is declared and what is proved, and refuses what is declared too small.
 """
 
 from __future__ import annotations

@@ -1,10 +1,7 @@
 """The protocol between a method and the server: typed frames of MessagePack, each of a known largest size.
 
-Each request has exactly the fields of its kind, within their ranges; whatever else is in a frame makes it malformed,
-and ends the run. Nothing is ever unpickled.
-
-A value is asked for by a recipe: which sum over the rows, at which public numbers, on which rows. `DrawnRows` are
-a sample that the server drew and keeps; `ChosenRows` ones the method names itself. The type allows one of the two.
+Each request has exactly the fields of its kind, within their ranges; any other frame ends the run. None is unpickled.
+A value is asked for by a recipe: which sum over the rows, at which public numbers, on which rows.
 """
 
 from __future__ import annotations
@@ -18,6 +15,7 @@ import msgspec
 import numpy as np
 
 from dpbench.errors import SHOWN, PrivacyError, one_line
+from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact_sums import FARTHEST
 from dpbench.privacy.ledger import Relation
 
@@ -66,15 +64,19 @@ def numbers(array: Any) -> SentArray:
     return SentArray(shape=list(floats.shape), f8=np.ascontiguousarray(floats).tobytes())
 
 
-def alike(one: Any, other: Any) -> bool:
-    """Whether two frames, or arrays, say the same but for labels and rounding; any two plans do."""
+def alike(one: bytes, other: bytes) -> bool:
+    """Whether two requests, as they were sent, say the same but for labels and rounding; any two plans do."""
+    return _alike(decoded(one, Request), decoded(other, Request))
+
+
+def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, SentArray) and isinstance(other, SentArray):
         return one.shape == other.shape and np.allclose(one.array, other.array, rtol=ROUNDING, atol=ROUNDING)
     if isinstance(one, Frame):
         # A plan is left out, as a copy may come without one.
         names = () if isinstance(one, PlanRequest) else one.__struct_fields__
         return type(one) is type(other) and all(
-            name == "label" or alike(getattr(one, name), getattr(other, name)) for name in names
+            name == "label" or _alike(getattr(one, name), getattr(other, name)) for name in names
         )
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=ROUNDING)
@@ -381,10 +383,7 @@ class RunMethod(Frame, frozen=True):
     n: int
     d: int
     declared: dict[str, Any]
-    epsilon: float
-    delta: float
-    relation: str
-    accounting: str
+    budget: Budget
     settings: dict[str, Any] | None
     key: str = ""
     start: SentArray | None = None
@@ -409,7 +408,7 @@ class Channel(NamedTuple):
 
     def send(self, frame: Frame) -> bytes:
         """Write one frame, which is returned as it was sent."""
-        sent = msgspec.msgpack.encode(frame)
+        sent = encoded(frame)
         self.outgoing.send_bytes(sent)
         return sent
 
@@ -425,6 +424,9 @@ class Channel(NamedTuple):
     def receive(self, kind: Any) -> Any:
         """One frame of this kind."""
         return decoded(self.read(), kind)
+
+
+encoded = msgspec.msgpack.encode
 
 
 def decoded(sent: bytes, kind: Any) -> Any:

@@ -1,9 +1,6 @@
 """The receiver decides: a submitted method runs on private copies of every cell's problem, and only those runs count.
 
-Nothing that an archive says is believed, so nothing in it is compared. The secret of the copies and all seeds are drawn
-after the archive has arrived. The method runs where no rows are (`serving`), within ε by both accountants; one run of
-every cell is repeated without rows, on the replies that it had, and its transcript is kept. By the same transcript a
-renamed copy of a known method is found. Another library's solver cannot be served: it is run as foreign code, trusted.
+Nothing that an archive says is believed, so nothing in it is compared; what is done is on docs/guides/joining.md.
 """
 
 from __future__ import annotations
@@ -265,7 +262,7 @@ class _Recorded(MechanismClient):
     def ask(self, request: wire.Frame) -> Any:
         """See `MechanismClient.ask`."""
         asked, reply = next(self._frames, (b"", b""))
-        if not wire.alike(request, wire.decoded(asked, wire.Request)):
+        if not wire.alike(wire.encoded(request), asked):
             raise PrivacyError("it asks for something else")
         value = wire.decoded(reply, wire.Reply).value
         return value.array if isinstance(value, wire.SentArray) else value
@@ -285,7 +282,7 @@ def _copied(found: ServedRun, manifest: SubmissionManifest, others: Path) -> str
         with contextlib.suppress(Exception):  # of one that asks for something else, or cannot be served
             known = PreparedMethod(msgspec.structs.replace(given, reference=name, settings=settings))
             W = known.run(_Recorded(found.transcript), given.start.array)
-            if wire.alike(wire.numbers(W), wire.numbers(found.W)):
+            if np.allclose(W, found.W, rtol=wire.ROUNDING, atol=wire.ROUNDING):
                 return str(name)
     for file in sorted(others.glob("*/method.py")):
         told = json.loads((file.parent / "manifest.json").read_text(encoding="utf-8"))
@@ -294,13 +291,13 @@ def _copied(found: ServedRun, manifest: SubmissionManifest, others: Path) -> str
             continue
         for settings in (given.settings, None):
             again = msgspec.structs.replace(given, reference=code.called, settings=settings)
-            if not repeat(code, found._replace(given=again), COPYING, exactly=False):
+            if not repeat(code, found._replace(given=again), COPYING, wire.alike):
                 return str(told["method"])
     return ""
 
 
 def _size(setting: Any) -> float:
-    """The number that a setting is, or is read as where it is text; 0 for others."""
-    with contextlib.suppress(TypeError, ValueError):
-        return float(setting)
+    """The number that a setting is, or is read as where it is text, or one over it (of a rate); 0 for others."""
+    with contextlib.suppress(TypeError, ValueError, ZeroDivisionError):
+        return max(abs(float(setting)), 1 / abs(float(setting)))
     return 0.0

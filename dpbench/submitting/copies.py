@@ -1,12 +1,9 @@
 """Private copies: problems like the board's public ones, of rows that nobody has seen, drawn from a secret.
 
-A copy has as many rows as its public problem. Each is a mix of two public rows of one label, drawn with replacement:
-mean + cos t (a - mean) + sin t (b - mean), t at random, which keeps the rows' mean and covariance and makes a row of
-its own. (Turned public rows would keep their inner products, by which they are recognised.) For a squared loss the
-label is mixed in the same way, so what is linear stays linear; of ±1 labels a few are flipped. The norm of each row is
-that of its first parent. The basis is turned at random or, where the penalty is of single coordinates, permuted with
-signs; then some labels follow a secret model. So loss, weights, size and about the difficulty are those of the public
-problem, and an optimum that was looked up for that one is none of the copy's.
+A copy has as many rows as its public problem, of its norms. Each is a mix of two public rows of one label, drawn with
+replacement: mean + cos t (a - mean) + sin t (b - mean), t at random, which keeps the rows' mean and covariance. (Turned
+public rows would keep their inner products, by which they are recognised.) So loss, weights, size and about the
+difficulty are those of the public problem, and an optimum that was looked up for that one is none of the copy's.
 """
 
 from __future__ import annotations

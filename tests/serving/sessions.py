@@ -111,8 +111,7 @@ def given(reference, on, budget, settings=None, key="k"):
     declared = {"loss": on.loss.name, "l1": on.l1, "l2": on.l2, "w2": on.w2, "row_bound": on.row_bound,
                 "row_bound_norm": on.row_bound_norm}  # fmt: skip
     return wire.RunMethod(
-        reference=reference, n=on.n, d=on.d, declared=declared, epsilon=budget.epsilon, delta=budget.delta,
-        relation=budget.relation.value, accounting=budget.accounting, settings=settings, key=key,
+        reference=reference, n=on.n, d=on.d, declared=declared, budget=budget, settings=settings, key=key,
         start=wire.numbers(np.zeros((1, on.d))),
     )  # fmt: skip
 

@@ -13,6 +13,8 @@ import pytest
 from dpbench.archive.content import read_submission
 from dpbench.errors import UserError
 from dpbench.leaderboard import places
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Relation
 from dpbench.run.row import Row
 from dpbench.serving import wire
 from dpbench.serving.process import ServedRun
@@ -119,13 +121,13 @@ def evidence(**settings):
     """Of a run that asked for nothing."""
     start = wire.numbers(np.zeros((1, 3)))
     given = wire.RunMethod(
-        reference="method.py:Mine", n=40, d=3, declared={"loss": "logistic", "row_bound": 1.0}, epsilon=1.0, delta=1e-5,
-        relation="replace-one", accounting="tight", settings=settings, start=start,
+        reference="method.py:Mine", n=40, d=3, declared={"loss": "logistic", "row_bound": 1.0},
+        budget=Budget(1.0, 1e-5, Relation.REPLACE_ONE, "tight"), settings=settings, start=start,
     )  # fmt: skip
     return ServedRun(given, start.array, ())
 
 
-@pytest.mark.parametrize("size", ["99999999", "1e300", "inf", "nan", 10**9, float("nan")])
+@pytest.mark.parametrize("size", ["99999999", "1e300", "inf", "nan", 10**9, float("nan"), 1e-9, "-5e-324"])
 def test_a_size_in_words_does_not_keep_the_receiver_calibrating(tmp_path, monkeypatch, size):
     """Settings of text are read as numbers, so a T of text would be the T of every method that it is compared with."""
     seen = []
