@@ -61,7 +61,7 @@ class Mutant(NamedTuple):
 # What `compare` tells users to deploy.
 RANKING, PILOT, DECISIONS = "comparing/ranking.py", "comparing/pilot.py", "comparing/test_decisions.py::test_"
 COMPARING = [
-    Mutant("comparing/code.py", ', "row_bound=None"]  # as they', "]  # as they",
+    Mutant("comparing/own_data.py", ', "row_bound=None"]  # as they', "]  # as they",
            DECISIONS + "printed_code_fits_the_rows_as_they_were_compared",
            "the printed code releases a bound that the comparison did not"),
     Mutant("comparing/references.py", "problem.l2 + 1 / (problem.n * problem.d)", "problem.l2 + 1",

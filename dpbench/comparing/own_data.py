@@ -1,4 +1,7 @@
-"""From a file of rows to rankings, a recommendation and the code that fits one model; how what it keeps is removed."""
+"""From a file of rows to rankings, a recommendation and the code that fits one model; how what it keeps is removed.
+
+The code claims no guarantee that it lacks.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +11,24 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from dpbench import algorithms, datasets, files
-from dpbench.comparing import code, pilot, ranking, rows
-from dpbench.comparing.code import Source
+from dpbench.algorithms.base import make_settings
+from dpbench.algorithms.rules import DELTA, RELATION
+from dpbench.comparing import pilot, ranking, rows
 from dpbench.comparing.ranking import Ranked
 from dpbench.comparing.references import Reference, references
 from dpbench.datasets import cache as data_cache
 from dpbench.datasets import own
 from dpbench.errors import DataError, UserError, at_least, positive, several, silent
+from dpbench.leaderboard import entrants
 from dpbench.problems import build, losses, regularisers
 from dpbench.run import runner
 from dpbench.run.job import Job, make_job
-from dpbench.run.row import BUILT_IN
+from dpbench.run.row import BUILT_IN, settings_of
 from dpbench.run.runner import Progress
 from dpbench.run.store import Store
 from dpbench.study.overview import counts_as_public
@@ -36,6 +41,7 @@ FEWEST = 100  # rows: with fewer, the standard errors of what is held out are as
 RARE = 0.1  # share of the rows below which a class is rare
 FEWEST_HELD = 5  # rows of each class, held out
 UNFIT = ("sigmoid", "phase")  # losses of the papers that are least where <x, w> does not tell the label
+ESTIMATORS = {"logistic": "PrivateClassifier", "squared": "PrivateRegressor"}
 
 
 @dataclass(frozen=True)
@@ -199,7 +205,7 @@ def compare(
             reference = first.references[first.best.algorithm]
             served = first.best.code != BUILT_IN and _is_served(problem, first.best, reference, run)
             source = Source(os.fspath(data), target, schema)
-            snippet = code.of(source, first.best, reference, loss=loss, weights=weights, served=served)
+            snippet = printed_code(source, first.best, reference, loss=loss, weights=weights, served=served)
     told = (ranking.recommendation(one, lines[0].name) for one in found)
     return Comparison(
         found,
@@ -242,7 +248,7 @@ def _check_size(data: str | os.PathLike[str], table: rows.OwnTable) -> None:
 
 def _is_served(problem: str, best: Ranked, reference: str, run: ranking.RunJobs) -> bool:
     """Whether the method runs where no rows are, as a fit runs code that is not dpbench's."""
-    given = code.arguments(best, reference)
+    given = fit_arguments(best, reference)
     named = {name: given.pop(name) for name in ("epsilon", "delta", "relation", "accounting")}
     try:
         served = algorithms.SERVED + given.pop("algorithm")
@@ -272,3 +278,72 @@ def forget(data: str | os.PathLike[str], *, results: str | os.PathLike[str] = "r
     # Folds and trials are copies of the file's rows as well, under the same source.
     of_each = ((copy, results_of(copy.name.removesuffix("-v1"), results)) for copy in own.copies(data))
     return [own.forget(folder) for folder in chain.from_iterable(of_each) if folder.is_dir()]
+
+
+class Source(NamedTuple):
+    """Where rows come from: the file, its target, and its schema or the schema's file; None drafted one."""
+
+    data: str
+    target: str | None
+    schema: Any
+
+    @property
+    def file(self) -> str:
+        """The schema's file, or what it may be called."""
+        named = isinstance(self.schema, str | os.PathLike)
+        return os.fspath(self.schema) if named else f"{self.stem}.toml"
+
+    @property
+    def stem(self) -> str:
+        """The name of the file without what says its kind."""
+        return Path(self.data).name.partition(".")[0]
+
+    @property
+    def lines(self) -> list[str]:
+        """Python that reads the table."""
+        drafted = f"dpbench schema {self.data} --target {self.target} --out {self.file}"
+        first = [f"# First: {drafted}, and decide what is public in it."] if self.schema is None else []
+        return ["import dpbench", "", *first, f"table = dpbench.read_table({self.data!r}, {self.file!r})"]
+
+
+def fit_arguments(row: ranking.Ranked, reference: str) -> dict[str, Any]:
+    """The arguments of `dpbench.fit` behind the data that repeat a row of the table; `reference`: the method's name."""
+    method, fixed = algorithms.resolve(reference)
+    defaults, tried = make_settings(method, fixed), entrants.candidates(reference, "full")
+    settings = {
+        name: value
+        for name, value in settings_of(row.settings).items()
+        if name not in fixed and (value != getattr(defaults, name) or (name in tried and value is not None))
+    }
+    delta = 0.0 if row.delta == 0 else DELTA
+    named = {"algorithm": reference, "epsilon": row.epsilon, "delta": delta, "relation": RELATION.value}
+    return named | {"accounting": row.accounting} | settings
+
+
+def printed_code(
+    source: Source, row: ranking.Ranked, reference: str, *, loss: str, weights: dict[str, float], served: bool = False
+) -> str:
+    """Python that fits one model on all rows by the row's method and settings, as they were ranked.
+
+    By the estimators, which save the model, wherever they take the problem; else by `dpbench.fit`. served: of a method
+    that is not built in, whether it runs where no rows are, as the estimators run it.
+    """
+    given, trusted = fit_arguments(row, reference) | weights, row.code != BUILT_IN and not served
+    # An estimator saves its model with a statement; `dpbench.fit` takes what no estimator does.
+    if loss in ESTIMATORS and weights.keys() <= {"l2"} and not trusted:
+        named = ("algorithm", "epsilon", "delta", "relation", "accounting", "l2")
+        settings = {name: value for name, value in given.items() if name not in named}
+        words = [f"{row.epsilon!r}", f"schema={source.file!r}", f"algorithm={reference!r}"]
+        words += [f"settings={settings!r}"] * bool(settings)
+        # Whatever an estimator would add of its own is switched off, or the code fits another model.
+        words += [f"l2={weights.get('l2', 0.0)!r}", "row_bound=None"]  # as they were compared; the defaults are others
+        begin = f"model = dpbench.{ESTIMATORS[loss]}("
+        end = [").fit(table)", f"model.save({source.stem + '.json'!r})", "print(model.guarantee_)"]
+    else:
+        given |= {"loss": loss} if loss != "logistic" else {}
+        words = ["table", f"schema={source.file!r}", "row_bound=None"]
+        words += [f"{name}={value!r}" for name, value in given.items()] + ["trusted=True"] * trusted
+        begin, end = "fit = dpbench.fit(", [")", "print(fit.w, fit.guarantee)"]
+    where = "beside the rows, as it works on them" if trusted else "in a process without the rows"
+    foreign = [f"# {row.algorithm} is foreign code: this runs it {where}."] * (row.code != BUILT_IN)
+    return "\n".join([*source.lines, *foreign, begin, *(f"    {word}," for word in words), *end, ""])

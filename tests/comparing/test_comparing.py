@@ -15,7 +15,7 @@ import dpbench
 from dpbench.algorithms.rules import public_settings
 from dpbench.cli import main
 from dpbench.comparing import ranking, rows
-from dpbench.comparing.code import arguments
+from dpbench.comparing.own_data import fit_arguments
 from dpbench.comparing.ranking import lost
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants
@@ -155,7 +155,7 @@ def test_when_nothing_beats_the_majority_class_it_says_do_not_use(call, tmp_path
 
 def test_the_printed_code_leaves_out_what_the_method_decides_itself():
     row = SimpleNamespace(settings='{"T": null}', epsilon=1.0, delta=1e-4, accounting="tight")
-    assert "T" not in arguments(row, "dp-accelerated-nesterov")
+    assert "T" not in fit_arguments(row, "dp-accelerated-nesterov")
 
 
 def decided(csv, target):

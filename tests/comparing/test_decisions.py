@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dpbench.comparing import code, references
+from dpbench.comparing import own_data, references
 from dpbench.comparing.own_data import Comparison
 from dpbench.comparing.pilot import CUT, ERRORS, cut, hopeless
 from dpbench.comparing.ranking import Field, Ranking, beaten_by, board, nested, recommendation, useful
@@ -155,8 +155,8 @@ def test_a_regression_is_told_in_the_unit_of_its_target():
 def test_printed_code_fits_the_rows_as_they_were_compared():
     """By default a fit has a ridge, and releases a bound on its rows first: the comparison had neither."""
     row = ranking(("dp-gd", 0.1, 5.0, 0)).best
-    source = code.Source("my.csv", "label", None)
-    printed = code.of(source, row, "dp-gd", loss="logistic", weights={})
+    source = own_data.Source("my.csv", "label", None)
+    printed = own_data.printed_code(source, row, "dp-gd", loss="logistic", weights={})
     assert "    l2=0.0,\n    row_bound=None,\n).fit(table)" in printed
 
 
