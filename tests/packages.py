@@ -10,7 +10,7 @@ from hatchling import build
 
 from dpbench import experiments
 from dpbench.algorithms import registry as algorithms
-from dpbench.datasets import registry as datasets
+from dpbench.datasets import loading as datasets
 from dpbench.problems import losses
 from dpbench.reporting import errata_pages
 

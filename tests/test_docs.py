@@ -15,7 +15,7 @@ import pytest
 
 from dpbench import datasets
 from dpbench.cli import group, main
-from dpbench.datasets import registry
+from dpbench.datasets import loading
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -136,8 +136,8 @@ def test_the_method_of_a_page_runs_as_it_says(elsewhere, capsys, monkeypatch):
 
 def run_blocks(page, elsewhere, capsys, monkeypatch, without=None):
     """Every block of a page in its order, apart from those with `without` in them."""
-    known = dict(registry._known())  # a page that registers a data set does so for itself
-    monkeypatch.setattr(registry, "_known", lambda: known)
+    known = dict(loading._known())  # a page that registers a data set does so for itself
+    monkeypatch.setattr(loading, "_known", lambda: known)
     namespace, skipped = {"__name__": "__main__"}, []
     whole = page.read_text(encoding="utf-8")
     if "$ dpbench fetch" in whole:  # what it prints depends on what was prepared before: here, nothing

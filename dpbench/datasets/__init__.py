@@ -6,9 +6,19 @@
 """
 
 from dpbench.datasets.cache import Dataset
-from dpbench.datasets.loading import FetchResult, available, fetch, heal, load, verify
+from dpbench.datasets.loading import (
+    FetchResult,
+    available,
+    describe,
+    fetch,
+    heal,
+    is_own,
+    load,
+    names,
+    register,
+    verify,
+)
 from dpbench.datasets.own import as_arrays, check_arrays, keep, labels_of
-from dpbench.datasets.registry import describe, is_own, names, register
 from dpbench.datasets.spec import DatasetSpec, RawFile
 
 __all__ = ["Dataset", "DatasetSpec", "FetchResult", "RawFile", "as_arrays", "available", "check_arrays", "describe",

@@ -1,12 +1,15 @@
-"""From a name to arrays: load, available, verify, fetch; the same arrays on every machine.
+"""From a name to arrays: the data sets known; load, available, verify, fetch; the same arrays on every machine.
 
-A worker uses exactly the arrays of its driver, named by their sha256.
+Known are those of the benchmark, those of installed packages, those registered by hand. A worker uses exactly the
+arrays of its driver, named by their sha256.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.metadata
 import os
+import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +18,62 @@ from typing import Any, Literal
 import numpy as np
 
 from dpbench import files
-from dpbench.datasets import cache, download, registry
+from dpbench.datasets import cache, download
 from dpbench.datasets.cache import Dataset
 from dpbench.datasets.download import Network, Progress
+from dpbench.datasets.own import OWN, stored_spec
 from dpbench.datasets.recipes import row_norms
-from dpbench.datasets.registry import describe
 from dpbench.datasets.spec import Arrays, DatasetSpec, Raw
 from dpbench.errors import DataError, NotAtHand, UserError, nearest, reason, several
+
+ENTRY_POINTS = "dpbench.datasets"
+MODULES = ("bounded_tables", "drawn", "real")  # those of the benchmark
+
+
+@functools.cache
+def _known() -> dict[str, DatasetSpec]:
+    modules = (importlib.import_module(f"dpbench.datasets.{name}") for name in MODULES)
+    known = {spec.name: spec for module in modules for spec in module.SPECS}
+    for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
+        try:
+            _add(known, point.load())
+        except Exception as error:  # one broken package must not take the others along
+            warnings.warn(f"data set {point.name} ({point.value}) is left out: {error}", stacklevel=2)
+    return known
+
+
+def _add(known: dict[str, DatasetSpec], spec: DatasetSpec) -> None:
+    if not isinstance(spec, DatasetSpec):
+        raise UserError(f"data set: {spec!r} is not a DatasetSpec")
+    if known.get(spec.name, spec) is not spec:
+        raise UserError(f"data set: the name {spec.name} is taken; choose another")
+    known[spec.name] = spec
+
+
+def register(spec: DatasetSpec) -> DatasetSpec:
+    """Make a data set known to this process; packages use the entry points ``dpbench.datasets``."""
+    _add(_known(), spec)
+    return spec
+
+
+def names() -> list[str]:
+    """The names of all data sets, sorted."""
+    return sorted(_known())
+
+
+def is_own(name: str) -> bool:
+    """Is it a data set of the user's, kept by `own.keep`?"""
+    return name.startswith(OWN)
+
+
+def describe(name: str) -> DatasetSpec:
+    """The data set called `name`. Raises UserError with the nearest name if there is none."""
+    if is_own(name) and name not in _known():
+        return stored_spec(name)
+    try:
+        return _known()[name]
+    except KeyError:
+        raise UserError(f"data set: there is no {name}; {nearest(name, _known())}") from None
 
 
 @dataclass(frozen=True)
@@ -177,10 +229,10 @@ def fetch(
     Raises:
         UserError: an unknown name, or a mirror that is not there, before anything is done.
     """
-    known = registry.names()
+    known = sorted(_known())
     wanted = list(dict.fromkeys(several(names)))
     if "all" in wanted:
-        wanted = list(known)
+        wanted = known
     for name in wanted:
         if name not in known:
             raise UserError(f"unknown data set {name!r}: {nearest(name, known)}")

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpbench.algorithms import aop, coordinate, frank_wolfe, objective_perturbation
+from dpbench.algorithms import aop, coordinate, exponential_mechanism, objective_perturbation
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy import ledger, noise, sampling
 from dpbench.privacy.check import check
@@ -311,7 +311,7 @@ class MechanismServer:
 def _score(asked: Any, shape: tuple[int, ...]) -> Score:
     """The score of a request, made here; RefusedRequest for numbers that are none of its own."""
     if isinstance(asked, wire.VertexScore):
-        return frank_wolfe.vertex_score(asked.radius, asked.l1)
+        return exponential_mechanism.vertex_score(asked.radius, asked.l1)
     constants = (asked.root if isinstance(asked, wire.ScaledScore) else asked.constants).array
     if constants.shape != shape[1:] or not ((constants >= 1 / FARTHEST) & (constants <= FARTHEST)).all():
         raise RefusedRequest("each entry has a constant of its own, positive and within 2**900 either way")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpbench.algorithms import frank_wolfe
+from dpbench.algorithms import exponential_mechanism
 from dpbench.algorithms.objective_perturbation import minimise
 from dpbench.algorithms.sufficient_statistics import even_coefficient
 from dpbench.privacy.accounting.renyi import bounded_range_cumulant
@@ -161,7 +161,7 @@ def test_it_stays_in_its_ball_and_finds_the_vertex_of_a_linear_pull():
 
 def test_the_number_of_steps_rises_with_epsilon():
     problem = Declaration(1000, 50, row_bound=1.0)
-    found = [frank_wolfe.rounds(problem, 3.0, 1.0, e, 1e-6) for e in np.geomspace(1e-6, 1e6, 30)]
+    found = [exponential_mechanism.rounds(problem, 3.0, 1.0, e, 1e-6) for e in np.geomspace(1e-6, 1e6, 30)]
     assert found == sorted(found)
     assert found[0] == 3
 
@@ -169,8 +169,8 @@ def test_the_number_of_steps_rises_with_epsilon():
 def test_the_number_of_vertices_is_two_a_column_and_the_origin_at_each_delta():
     """T of the class's rule, by hand: at δ = 0 √(2CBnε/(c ln(2d + 1))), else a power of 2/3."""
     problem = small_problem(n=50_000, d=1, loss="squared")
-    assert frank_wolfe.rounds(problem, 3.0, 1.0, 1.0, 0.0) == round(math.sqrt(2 * 3.0 * 50_000 / math.log(3)))
+    assert exponential_mechanism.rounds(problem, 3.0, 1.0, 1.0, 0.0) == round(math.sqrt(2 * 3.0 * 50_000 / math.log(3)))
     log = -math.log(1e-6)
     rho = (1 / (math.sqrt(1 + log) + math.sqrt(log))) ** 2
     by_hand = (4 * 3.0 * 50_000 * math.sqrt(8 * rho) / math.log(3)) ** (2 / 3)
-    assert frank_wolfe.rounds(problem, 3.0, 1.0, 1.0, 1e-6) == round(by_hand)
+    assert exponential_mechanism.rounds(problem, 3.0, 1.0, 1.0, 1e-6) == round(by_hand)

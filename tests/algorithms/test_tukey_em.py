@@ -5,7 +5,7 @@ import pytest
 
 from dpbench.algorithms import get
 from dpbench.algorithms.base import make_settings
-from dpbench.algorithms.tukey_em import calibrated, fewest, least_squares
+from dpbench.algorithms.exponential_mechanism import calibrated, fewest, least_squares
 from dpbench.errors import UserError
 from dpbench.own.fit import fit
 from dpbench.privacy import Budget, Mechanisms, Relation

@@ -11,7 +11,7 @@ import threading
 import numpy as np
 import pytest
 
-from dpbench.datasets import DatasetSpec, RawFile, loading, recipes, registry
+from dpbench.datasets import DatasetSpec, RawFile, loading, recipes
 
 TABLE = b"1,2,1\n3,4,-1\n5,6,1\n7,8,-1\n"
 
@@ -47,9 +47,9 @@ def home(tmp_path, monkeypatch):
 @pytest.fixture
 def registered(monkeypatch):
     """A function that registers a data set for the length of a test."""
-    known = dict(registry._known())
-    monkeypatch.setattr(registry, "_known", lambda: known)
-    yield registry.register
+    known = dict(loading._known())
+    monkeypatch.setattr(loading, "_known", lambda: known)
+    yield loading.register
     loading.load_spec.cache_clear()
 
 

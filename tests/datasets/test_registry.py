@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpbench import datasets
-from dpbench.datasets import registry
+from dpbench.datasets import loading
 from dpbench.errors import UserError
 from tests.datasets.conftest import tiny_file, tiny_spec
 
@@ -32,7 +32,7 @@ def test_all_data_sets_of_the_papers_are_there():
     }
 
 
-@pytest.mark.parametrize("name", registry.names())
+@pytest.mark.parametrize("name", loading.names())
 def test_every_description_is_complete(name):
     spec = datasets.describe(name)
     assert spec.name == name
@@ -62,10 +62,10 @@ def test_entry_points(monkeypatch):
 
     monkeypatch.setattr("importlib.metadata.entry_points", entry_points)
     entries = {"theirs": "SPEC"}
-    assert registry._known.__wrapped__()["theirs"] is SPEC
+    assert loading._known.__wrapped__()["theirs"] is SPEC
     entries = {"absent": "ABSENT", "wrong": "NOT_A_SPEC", "theirs": "SPEC"}
     with pytest.warns(UserWarning, match="is left out") as warned:
-        known = registry._known.__wrapped__()
+        known = loading._known.__wrapped__()
     assert len(warned) == 2
     assert "theirs" in known
 
@@ -79,7 +79,7 @@ def test_imports_stay_light():
 
 def test_the_readme_of_the_data_folder_lists_every_data_set():
     text = (Path(__file__).parents[2] / "datasets/README.md").read_text(encoding="utf-8")
-    for spec in map(datasets.describe, registry.names()):
+    for spec in map(datasets.describe, loading.names()):
         row = next(line for line in text.splitlines() if line.startswith(f"| `{spec.name}` |"))
         assert f"| {spec.rows:,} × {spec.columns:,} |" in row
         assert spec.licence in row

@@ -277,7 +277,7 @@ def test_a_mirror_that_serves_a_wrong_file_or_cuts_is_one_line_and_the_next_fetc
     monkeypatch.delenv("DPBENCH_MIRROR", raising=False)
     monkeypatch.setenv("NO_PROXY", "*")
     known = {"tiny": tiny_spec(tiny_file())}
-    monkeypatch.setattr(datasets.registry, "_known", lambda: known)
+    monkeypatch.setattr(datasets.loading, "_known", lambda: known)
     mirror = tmp_path / "mirror"
     mirror.mkdir()
     with loopback(mirror) as server:
