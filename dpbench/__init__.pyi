@@ -9,13 +9,13 @@ from .datasets.loading import fetch as fetch
 from .experiments.listing import cite as cite
 from .experiments.listing import listed as listed
 from .experiments.listing import listing as listing
-from .experiments.rows import compact as compact
-from .experiments.rows import results as results
-from .experiments.rows import standings as standings
-from .experiments.rows import status as status
 from .experiments.running import Runs as Runs
 from .experiments.running import run_algorithm as run_algorithm
 from .experiments.running import run_experiment as run_experiment
+from .experiments.status import compact as compact
+from .experiments.status import results as results
+from .experiments.status import standings as standings
+from .experiments.status import status as status
 from .own.arguments import PrivacyWarning as PrivacyWarning
 from .own.card import card as card
 from .own.estimators import PrivateClassifier as PrivateClassifier
