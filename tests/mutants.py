@@ -162,6 +162,7 @@ ACCELERATED = "experiments/test_accelerated.py::test_"
 NONCONVEX = "experiments/test_nonconvex.py::test_"
 POWER = "study/test_power.py::test_"
 VERIFY, VERIFYING = "archive/verifying.py", "archive/test_verifying.py::test_"
+EACH_ROW = VERIFYING + "what_one_row_says_of_its_run_is_compared_in_all_rows_without_a_run"
 ARCHIVE = [
     Mutant("archive/compared.py", "if row.objective is not None and math.isfinite(row.objective) else 0.0",
            "if row.objective is not None else 0.0", VERIFYING + "a_run_that_diverged_does_not_agree_with_every_number",
@@ -184,6 +185,26 @@ ARCHIVE = [
            VERIFYING + "rows_that_were_not_run_are_counted", "planned runs may be missing"),
     Mutant(VERIFY, "if not row.timed and (row.seconds is not None or times):", "if False:",
            VERIFYING + "what_does_not_fit_its_key_is_found_without_a_run", "untimed runs may state seconds"),
+    Mutant(VERIFY, "result.problems += unlike[:1]", "result.problems += unlike[:0]", EACH_ROW,
+           "rows that no sample holds are not compared"),
+    *(Mutant(VERIFY, f'"{name}", ', "", f"{EACH_ROW}[{name}-<lambda>]", f"a row may say another {name} than its key")
+      for name in ("algorithm", "sweep", "planted", "accounting")),
+    Mutant(VERIFY, ', "counts_public"):', "):", f"{EACH_ROW}[counts_public-<lambda>]",
+           "a row may hide what counts as public"),
+    Mutant(VERIFY, "if row.private and not before.private:", "if False:",
+           VERIFYING + "a_default_setting_and_the_claim_of_privacy_are_those_of_the_key",
+           "a run without noise calls itself private"),
+    Mutant(VERIFY, "for name, value in (before.settings or {}).items():", "for name, value in ():",
+           VERIFYING + "a_default_setting_and_the_claim_of_privacy_are_those_of_the_key",
+           "a row may say another default than ran"),
+    Mutant(VERIFY, "if chosen and traced and all(one.trace is None for one in chosen):", "if False:",
+           VERIFYING + "of_few_traces_one_is_made_again", "a sample may miss all traces of few"),
+    Mutant("archive/compared.py", "_size(again) if name == \"excess\" else 0.0", "math.inf",
+           VERIFYING + "no_forgery_holds[accept0-invented traces]", "traces a hundredth as high hold"),
+    Mutant(VERIFY, "if untraced := sum(", "if untraced := 0 * sum(", VERIFYING + "no_forgery_holds[accept1-no traces]",
+           "traces may be left out"),
+    Mutant(VERIFY, "if row.timed and row.seconds is None and row.status in RESULTS:", "if False:",
+           VERIFYING + "no_forgery_holds[accept1-times left out]", "timed rows need no seconds"),
     Mutant("run/store.py", "return key in self.results and (not trace or key in self.traced)",
            "return key in self.results",
            "study/test_standing.py::test_run_starts_as_many_runs_as_status_and_pages_count",

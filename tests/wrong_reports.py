@@ -20,10 +20,6 @@ from dpbench.study.value_verdict import DECIDING, EXACT, MATCH, NEIGHBOUR, NOISE
 
 ROOT = Path(__file__).resolve().parent.parent
 KEPT = 0.25  # of the right report's reproduced values, at most
-OTHER_DATA = "another data set"
-# Tables of one experiment on two data sets, with the same rows and columns; the other papers print one data set each.
-PAIRS = (("Table 1", "Table 3"), ("Table 2", "Table 4"), ("Table 5", "Table 9"), ("Table 7", "Table 11"))
-TWINS = dict([*PAIRS, *(pair[::-1] for pair in PAIRS)])
 ALONE = {"α of the title", "m = n // 50"}  # another setting of the same method: no noise, and no other data
 
 
@@ -49,12 +45,6 @@ def wrong_reports(cells: Sequence[Cell], switches: Sequence[Switch] = ()) -> lis
         if tested:
             report = judge([_under(one, recipe) for one in tested], switches)
             left.append(Left(recipe, sum(_agrees(one) for one in report), len(tested)))
-    at = {one.place: one for one in cells if not one.run_time}
-    twins = [(one.cell, at.get(one.cell.place._replace(table=TWINS.get(one.cell.place.table, "")))) for one in right]
-    swapped = [replace(one, runs=twin.runs, stream=twin.stream, planted={}, planted_stream={}) for one, twin in twins
-               if twin and (twin.runs or twin.stream)]  # fmt: skip
-    if swapped:
-        left.append(Left(OTHER_DATA, sum(map(_agrees, judge(swapped, switches))), len(swapped)))
     return left
 
 

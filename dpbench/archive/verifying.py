@@ -277,7 +277,7 @@ def _sampled(rows: list[Stated], sample: int, result: Verified) -> None:
 
 def _unlike(row: Row, before: Row) -> Iterator[str]:
     """The columns in which a row says another thing than is known before its run, by `before`: seen without a run."""
-    for name in ("algorithm", "sweep", "planted", "accounting", "relation"):
+    for name in ("algorithm", "sweep", "planted", "accounting", "relation", "counts_public"):
         if not same(getattr(row, name), getattr(before, name)):
             yield name
     kept = row.settings or {}

@@ -99,6 +99,10 @@ CATALOGUE: dict[str, Recipe] = {
         name: Recipe(name, weights={"l2": 0.02}, row_bound=20.0, row_bound_norm="l1", start="tens")
         for name in ("accelerated", "accelerated-2020")  # our draw, and the authors'
     },
+    # X / 2: a wrong recipe, to see that it is not taken for the published one
+    "accelerated-2020-half": Recipe(
+        "accelerated-2020", weights={"l2": 0.02}, row_bound=20.0, row_bound_norm="l1", start="tens", unit=2.0
+    ),
     # nonconvex: losses A and B. On ijcnn the rows carry the standardised label and are divided by 3, as the authors do.
     # Up to ‖x‖₂ = 3.22 the sigmoid keeps B_g = B_H = 1, see algorithms/nonconvex_base.py
     "covertype12-logistic": Recipe("covertype12", weights={"w2": 1e-3}, start="normal"),

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator
-from importlib import resources
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,9 +24,9 @@ from dpbench.run import outcomes
 from dpbench.run.store import Store, list_parts
 from dpbench.study.output import Figure, Table
 from dpbench.study.overview import flags, in_words
-from dpbench.study.panels import band
+from dpbench.study.panels import Panels, band
 from dpbench.study.statistics import ProblemEpsilon, excess, means, plus_minus, span
-from dpbench.study.style import GREY, figure_style, legend_below, look, problem_title
+from dpbench.study.style import GREY, figure_style, look, problem_title
 from dpbench.study.tuning import chosen
 
 PROFILE = "adhoc"
@@ -67,11 +66,8 @@ def build(results: str | os.PathLike[str], figures: str | os.PathLike[str]) -> I
     table = next(output for stem, _, output in outputs if stem == "runs")
     answer = f"{table.finding or table.caption}.".replace("..", ".")
     head = tag("h1", "Your runs") + tag("p", answer, cls="lead")
-    words = page(f"{glossary.TITLE} – dpbench", nav, glossary.body(), here=glossary.PAGE)
-    style = (resources.files(__package__) / "style.css").read_text("utf-8")
     files.write(target / "index.html", page("Your runs – dpbench", nav, head + articles(sections), here="index.html"))
-    for name, text in ((glossary.PAGE, words), ("style.css", style)):
-        files.write(target / name, text)
+    glossary.save(target, nav)
     yield f"to read your own runs, open {target / 'index.html'}"
 
 
@@ -185,24 +181,17 @@ def _finding(table: pd.DataFrame, others: pd.DataFrame) -> str:
     return f"Your best runs lose less than {said}, in {won} of {len(ratios)} cells (problem, ε)"
 
 
-def _panels(problems: list[str], room: float = 0.7) -> Any:
-    import matplotlib.pyplot as plt
-
+def _panels(problems: list[str]) -> Panels:
     columns = min(3, len(problems))
-    rows = -(-len(problems) // columns)
-    size = (3.6 * columns if columns > 1 else 5.2, 2.8 * rows + room)
-    figure, axes = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)
-    # The last row of panels may be half empty.
-    for axis in axes.flat[len(problems) :]:
-        axis.set_visible(False)
-    return figure, axes.flat[: len(problems)]
+    size = (3.6 if columns > 1 else 5.2, 2.8)
+    return Panels(None, "", len(problems), columns=columns, size=size, room=0.7)
 
 
 def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
     """Your settings as points, the best methods of the full profile as lines."""
     problems = list(dict.fromkeys(table["problem"]))
-    figure, axes = _panels(problems)
-    for axis, problem in zip(axes, problems, strict=True):
+    page = _panels(problems)
+    for axis, problem in page.over(problems, title=problem_title):
         theirs = others[others["problem"].eq(problem)]
         low, high = (getattr(table.loc[table["problem"].eq(problem), "epsilon"], end)() for end in ("min", "max"))
         # Methods are ordered by what they do near the ε of these runs, not at ε that nobody asked for.
@@ -222,15 +211,14 @@ def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
             mine = mine.sort_values("epsilon")
             axis.errorbar(mine["epsilon"], mine["mean"], mine["se"].fillna(0), fmt="o-", ms=6, lw=1.8, zorder=4,
                           color=LINES[i % len(LINES)], label=label)  # fmt: skip
-        axis.set(title=problem_title(problem), xlabel="ε", ylabel="excess loss", xscale="log", yscale="log")
-    legend_below(figure, axes, columns=2)
-    caption = (
+        axis.set(xlabel="ε", ylabel="excess loss", xscale="log", yscale="log")
+    figure = page.figure(table, legend=2)
+    figure.caption = (
         "Mean excess loss against ε; bars: ± 1 standard error. Thick: your runs. Thin: the best private methods of the "
         "full profile on the same problem, each at its best settings."
     )
-    return Figure(
-        figure, table, caption=caption, method="The best settings were chosen on the data, which is not private."
-    )
+    figure.method = "The best settings were chosen on the data, which is not private."
+    return figure
 
 
 def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
@@ -238,8 +226,8 @@ def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
     own = ended[[*CELL, "key"]]
     table = means(traces.merge(own, on="key"), [*CELL, "iteration"]).assign(se=lambda frame: frame["se"].fillna(0.0))
     problems = list(dict.fromkeys(table["problem"]))
-    figure, axes = _panels(problems)
-    for axis, problem in zip(axes, problems, strict=True):
+    page = _panels(problems)
+    for axis, problem in page.over(problems, title=problem_title):
         cells = table[table["problem"].eq(problem)].groupby(CELL, sort=False)
         for i, ((_, epsilon, name, settings, *_), line) in enumerate(cells):
             # Iteration 0 is the start, the same for all, and would stretch the axis.
@@ -248,11 +236,10 @@ def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
             colour = LINES[i] if i < len(LINES) else GREY
             axis.plot(line["iteration"], line["mean"], color=colour, label=label)
             band(axis, line, "iteration", colour)
-        axis.set(title=problem_title(problem), xlabel="iteration", ylabel="excess loss", yscale="log")
-    legend_below(figure, axes, columns=2)
-    seeds = span(table["seeds"])
-    caption = f"Mean excess loss after each iteration, over {seeds} seeds. Bands: ± 1 standard error of the mean."
-    return Figure(figure, table, caption=caption)
+        axis.set(xlabel="iteration", ylabel="excess loss", yscale="log")
+    figure, seeds = page.figure(table, legend=2), span(table["seeds"])
+    figure.caption = f"Mean excess loss after each iteration, over {seeds} seeds. Bands: ± 1 standard error."
+    return figure
 
 
 def _section(stem: str, title: str, output: Any, saved: list[Path], folder: Path) -> Markup:

@@ -124,7 +124,9 @@ def _save(context: Context, one: Artefact, folder: Path) -> dict[str, Any]:
         method += [f"In the paper: {cited}."] if cited != printed else []
         output.method = " ".join(filter(None, method))
         files = output.save(folder / one.name, title)
-    return manifest.entry(one.name, title, context.command(runs), output, files)
+    # A formula, say, has no runs: the report alone draws it.
+    command = context.command(runs) if not runs or context.blocks(runs) else ""
+    return manifest.entry(one.name, title, command, output, files)
 
 
 def check(

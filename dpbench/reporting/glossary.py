@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from dpbench.reporting.html import breakable, join, tag
+from dpbench import files
+from dpbench.reporting.html import breakable, join, page, tag
 
 TITLE, PAGE, FILE = "Glossary", "glossary.html", "glossary.md"
 ORDINARY = {"exact", "match", "differs", "place"}  # in a sentence they mean what they always mean
@@ -90,6 +91,12 @@ def body() -> Markup:
     lead = tag("p", "One word for one thing, on every page and in every message.", cls="lead")
     parts = (tag("h2", name) + tag("dl", join(each), cls="glossary") for name, each in sections.items())
     return tag("h1", TITLE) + lead + join(parts)
+
+
+def save(folder: Path, nav: list[tuple[str, str]]) -> None:
+    """Write what every page of a folder leads to: this page, and the style of all."""
+    files.write(folder / PAGE, page(f"{TITLE} – dpbench", nav, body(), here=PAGE))
+    files.write(folder / "style.css", (resources.files(__package__) / "style.css").read_text("utf-8"))
 
 
 def _plain(text: str) -> Markup:

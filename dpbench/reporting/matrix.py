@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
@@ -46,8 +47,11 @@ def headline_list(one: Headline) -> Markup:
     return tag("ul", join(items), cls="headline")
 
 
-def values(records: list[dict[str, Any]], experiment: str, profile: str) -> Markup:
-    """Published values table by table: a square each, and below, folded, what was compared, and where it stands."""
+def values(records: list[dict[str, Any]], commands: Mapping[str, str]) -> Markup:
+    """Published values table by table: a square each, and below, folded, what was compared, and where it stands.
+
+    commands: artefact → the command that makes its rows, or draws it.
+    """
     parts, at = [], 0
     for printed, group in groupby(records, key=lambda record: record["table"]):
         squares, lines = [], []
@@ -60,7 +64,7 @@ def values(records: list[dict[str, Any]], experiment: str, profile: str) -> Mark
                 squares.append(_square(f"#value-{at}", record["verdict"], title, _mark(record)))
             lines.append(tag("li", _value(record, place), id=f"value-{at}"))
             artefact = record["artefact"]
-        command = f"dpbench run --experiment {experiment}/{artefact} --profile {profile}"
+        command = commands.get(artefact, "dpbench report")
         told = tag("summary", f"{printed}: what was compared, cell by cell") + tag("ul", join(lines), cls="claims")
         parts.append(
             tag("h3", printed)

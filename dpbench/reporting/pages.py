@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import struct
 from collections import Counter
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,6 @@ def write(folder: Path, results: Path) -> Path:
         ("errata.html", "Errata"),
         (glossary.PAGE, glossary.TITLE),
     ]
-    files.write(folder / "style.css", (resources.files(__package__) / "style.css").read_text("utf-8"))
     for name, one in manifests.items():
         # Relative, so that figures and results can be moved, or zipped, together.
         rows = Path(os.path.relpath(results / name, folder / name)).as_posix()
@@ -60,8 +58,7 @@ def write(folder: Path, results: Path) -> Path:
         files.write(folder / name / "index.html", page(title, nav, content, root="../", here=here))
     errata = page(f"{errata_pages.TITLE} – {SITE}", nav, errata_pages.body(), here="errata.html")
     files.write(folder / "errata.html", errata)
-    words = page(f"{glossary.TITLE} – {SITE}", nav, glossary.body(), here=glossary.PAGE)
-    files.write(folder / glossary.PAGE, words)
+    glossary.save(folder, nav)
     index = folder / "index.html"
     overview = _overview(folder, manifests, cells)
     files.write(index, page(f"{SITE}, {folder.name} profile", nav, overview, here="index.html"))
@@ -218,7 +215,8 @@ def _judged(artefact: dict[str, Any], one: dict[str, Any]) -> tuple[str, str, Ma
     if artefact["name"] == manifest.SCORECARD:
         read = tag("p", glossary.linked(CLAIMS, "../"), cls="caption")
         return artefact["name"], "Claims, judged on these rows", read + matrix.claims_list(records) + told + files
-    listed = matrix.values(records, one["experiment"], one["profile"])
+    report = f"dpbench report --experiment {one['experiment']} --profile {one['profile']}"
+    listed = matrix.values(records, {each["name"]: each["command"] or report for each in one["artefacts"]})
     return "values", artefact["title"], matrix.legend() + told + listed + files
 
 
@@ -246,7 +244,8 @@ def _artefact(artefact: dict[str, Any], one: dict[str, Any], folder: Path, rows:
         sources.append(link("#published", "published values"))
     # What sums up over the judged values is drawn with the whole experiment alone.
     drawn = f"{one['experiment']}/{name}" if name in one["planned"] else one["experiment"]
-    rebuild = f"{artefact['command']}\ndpbench report --experiment {drawn} --profile {one['profile']}"
+    report = f"dpbench report --experiment {drawn} --profile {one['profile']}"
+    rebuild = "\n".join(filter(None, [artefact["command"], report]))
     return join(
         [
             content,

@@ -33,7 +33,7 @@ class Panels:
 
     def __init__(
         self,
-        context: Context,
+        context: Context | None,
         artefact: str,
         count: int,
         *,
@@ -42,12 +42,16 @@ class Panels:
         room: float = 0.0,
         **subplots: Any,
     ) -> None:
-        """count panels of `size` inches in rows of `columns`; room: inches below them, for the legend."""
+        """count panels of `size` inches in rows of `columns`; room: inches below them, for the legend.
+
+        context: None where every panel has rows, so that no command for a gap is asked of it.
+        """
         import matplotlib.pyplot as plt
 
         rows = -(-count // columns) or 1
         figsize = (size[0] * columns, size[1] * rows + room)
-        self.context, self.artefact, self.count = context, artefact, count
+        self.context: Any = context
+        self.artefact, self.count = artefact, count
         self.canvas, self.axes = plt.subplots(
             rows, columns, figsize=figsize, layout="constrained", squeeze=False, **subplots
         )

@@ -43,7 +43,7 @@ from dpbench.study.panels import Panels, band
 from dpbench.study.power import words_on_wrong_runs
 from dpbench.study.statistics import Mean, excess, plus_minus
 from dpbench.study.tuning import expand_settings
-from dpbench.study.value_verdict import HONEST, Runs, Switch, Switches
+from dpbench.study.value_verdict import HONEST, OTHER_DATA, Runs, Switch, Switches
 
 # What stands before any other colon is prose.
 PARTS = (
@@ -285,10 +285,14 @@ def by_switches(rows: pd.DataFrame, **columns: str) -> dict[Switches, Runs]:
     }
 
 
-def by_factor(rows: pd.DataFrame, **columns: str) -> dict[float | str, Runs]:
-    """Factor on the noise of runs that are wrong on purpose → quantity → a value per seed; columns: as above."""
-    factors = sorted(set(rows["planted"].dropna()))
-    return {float(one): by_switches(select(rows, planted=one).assign(on=""), **columns)[HONEST] for one in factors}
+def by_recipe(rows: pd.DataFrame, data: str = OTHER_DATA, /, **columns: str) -> dict[float | str, Runs]:
+    """What is wrong on purpose with runs → quantity → a value per seed: the factor on their noise, or their data.
+
+    data: the name of those with the right noise, which are of other rows; columns: as above.
+    """
+    recipes = rows["planted"].astype(object).where(rows["planted"].notna(), data)
+    order = sorted(set(recipes), key=lambda one: (one == data, str(one)))
+    return {one: by_switches(rows[recipes.eq(one)].assign(on=""), **columns)[HONEST] for one in order}
 
 
 @dataclass(frozen=True, order=True)

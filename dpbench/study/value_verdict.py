@@ -31,6 +31,7 @@ NOISE = {laws.HALF: "half the noise", laws.TWICE: "twice the noise", 0.0: "no no
 # No noise is judged and shown beside these, and does not decide.
 DECIDING = NOISE[laws.HALF], NOISE[laws.TWICE]
 NEIGHBOUR = "another setting"  # of the paper's grid: the runs of the next cell
+OTHER_DATA, HALF_AS_LONG = "another data set", "rows half as long"  # with the right noise
 HONEST: frozenset[str] = frozenset()
 
 Runs: TypeAlias = Mapping[str, Sequence[float]]  # quantity → a value per seed

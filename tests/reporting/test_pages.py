@@ -48,7 +48,7 @@ def test_every_command_on_a_committed_page_names_what_there_is(name):
         report._selection(reference, "full")  # UserError for one that is not known
     for reference in runs:
         experiment, _, artefact = reference.partition("/")
-        experiments.get(experiment).blocks("full", artefact)
+        assert experiments.get(experiment).blocks("full", artefact or None), f"dpbench run --experiment {reference}"
 
 
 def test_the_checker_sees_what_is_wrong(site):

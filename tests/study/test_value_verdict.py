@@ -444,6 +444,7 @@ def test_the_level_is_in_one_place(monkeypatch):
 
 def test_no_other_module_has_a_quantile_or_a_level_of_its_own():
     root = Path(dpbench.__file__).parent
-    own = re.compile(r"ppf\(|isf\(|quantile\(|1\.96")
-    files = [*(root / "study").rglob("*.py"), *(root / "experiments" / "accelerated").rglob("*.py")]
+    # The quantile of Laplace noise is of an erratum, no judge's.
+    own = re.compile(r"(?<!laplace\.)ppf\(|isf\(|quantile\(|1\.96|\b\d(\.0)? \* .*error")
+    files = [file for room in ("study", "experiments") for file in (root / room).rglob("*.py")]
     assert [file.name for file in files if own.search(file.read_text())] == ["laws.py"]

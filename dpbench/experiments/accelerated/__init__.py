@@ -22,11 +22,11 @@ from dpbench.study.declare import NOT_TESTABLE, PROVEN, Case, NotEnough
 from dpbench.study.experiment import PLANTED
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels
-from dpbench.study.paper import End, Ends, Paper, Stroke, WithWords, by_factor, by_switches, drawn_lines
+from dpbench.study.paper import End, Ends, Paper, Stroke, WithWords, by_recipe, by_switches, drawn_lines
 from dpbench.study.printed import FIXED, Number
 from dpbench.study.statistics import means, mostly_lowest, span
 from dpbench.study.style import BLACK, BLUE, GREEN, ORANGE, RED, SKY, look
-from dpbench.study.value_verdict import NOISE, Cell, Place
+from dpbench.study.value_verdict import HALF_AS_LONG, NOISE, Cell, Place
 
 GD, HB, NAG, MASG, NAG_OPT, MASG_OPT = ALGORITHMS = (
     "dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt",
@@ -257,7 +257,7 @@ def cells(context: Context) -> Iterator[Cell]:
             "published_curves", (Number("final error", end, k=published["seeds"]),),
             by_switches(select(runs, **at), final_error="excess"),
             switches=tuple(full_set(at["algorithm"]).split(" + ")),
-            planted=by_factor(select(wrong, **at), final_error="excess"),
+            planted=by_recipe(select(wrong, **at), HALF_AS_LONG, final_error="excess"),
             series=("{algorithm}, {m}, {c:g}".format_map(at),), curve="{algorithm}, {m}, {c:g}".format_map(at),
         )  # fmt: skip
     # T' has nothing random in it: the code takes it from the bound, before any run.
@@ -268,7 +268,7 @@ def cells(context: Context) -> Iterator[Cell]:
             Place("Section 5 (published code)", look(name).label, f"T' at T = 1,000, c = {c:g}"), "published_curves",
             (Number("T'", printed.shown(chosen[name][i], 0), FIXED),), by_switches(own, **{"T'": "T"}),
             switches=("weights",), series=(f"T' of {name}",),
-            planted=by_factor(select(wrong, algorithm=name, c=c, T_asked=1000, m=N), **{"T'": "T"}),
+            planted=by_recipe(select(wrong, algorithm=name, c=c, T_asked=1000, m=N), HALF_AS_LONG, **{"T'": "T"}),
         )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import pandas as pd
 
@@ -14,13 +14,11 @@ from dpbench.leaderboard.stored import Submitted, submissions
 from dpbench.run.row import setting, settings_of
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.grid import GridEntry
-from dpbench.study.output import Figure, Table
 from dpbench.study.paper import Paper
 from dpbench.study.plan import plan
 from dpbench.study.style import look
 
 PAPER = Paper(__package__)
-WithWords: TypeAlias = tuple[Figure | Table, dict[str, Any]]  # an artefact and the values of its words
 LEVELS = {"low": 0.1, "mid": 1.0, "high": 10.0}  # ε
 NAMES = {places.NOTHING: "nothing (w = 0)", places.AUTO: places.DEFAULT}
 UNPAID = "¶"

@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from dpbench.experiments.leaderboard.board import LEVELS, PAPER, WithWords, board
+from dpbench.experiments.leaderboard.board import LEVELS, PAPER, board
 from dpbench.leaderboard import tracks
 from dpbench.leaderboard.headline import is_drawn
 from dpbench.leaderboard.places import AUTO, EXCESS, HELD
 from dpbench.study.context import Context, select
 from dpbench.study.declare import each
 from dpbench.study.output import Figure
+from dpbench.study.paper import WithWords
 from dpbench.study.style import GREY, problem_title
 
 WORST = 2.0  # decades on either side of nothing: the ends of the colours

@@ -7,13 +7,14 @@ from typing import Any
 
 import pandas as pd
 
-from dpbench.experiments.leaderboard.board import PAPER, Board, WithWords, board, marked, track_means
+from dpbench.experiments.leaderboard.board import PAPER, Board, board, marked, track_means
 from dpbench.leaderboard import entrants, headline, places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, EXCESS, HELD, NOTHING, two
 from dpbench.leaderboard.stored import submissions
 from dpbench.study.context import Context, select
 from dpbench.study.output import Table
+from dpbench.study.paper import WithWords
 from dpbench.study.style import look, problem_title
 
 

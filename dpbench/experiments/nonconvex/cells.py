@@ -11,6 +11,7 @@ from dpbench import frames
 from dpbench.experiments.nonconvex.rows import (
     CRASHED,
     PAPER,
+    PUBLISHED,
     TARGETS,
     TERMINATED,
     LossTable,
@@ -26,7 +27,7 @@ from dpbench.study.context import Context, memoised, select
 from dpbench.study.experiment import PLANTED
 from dpbench.study.printed import ALL, COUNT, STD, Number
 from dpbench.study.style import look
-from dpbench.study.value_verdict import Cell, Judged, Place, Runs, Switches, judge
+from dpbench.study.value_verdict import HALF_AS_LONG, OTHER_DATA, Cell, Judged, Place, Runs, Switches, judge
 
 STREAM = "published stream"
 LEFT = "runs that left a row"
@@ -73,7 +74,7 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
 def planted(context: Context, target: LossTable) -> pd.DataFrame:
     """The published runs of a target that are wrong on purpose, with a column `recipe`.
 
-    It is the factor on the noise, or what else is wrong in words.
+    It is the factor on the noise, or what else is wrong in words. The right runs on the other data set are such ones.
     """
     rows = finished(context, PLANTED, timed=0)
     paper, titled = rows["alpha"].eq(target.alpha), target.titled != target.alpha
@@ -84,8 +85,10 @@ def planted(context: Context, target: LossTable) -> pd.DataFrame:
     recipe = rows["planted"].astype(object).where(rows["planted"].notna(), halved.where(halved.ne(1)))
     # A row has the m that it ran with, so the right one too.
     twice = m.eq(catalogue.declare(target.problem).n // 50)
-    recipe = recipe.mask(twice, "m = n // 50").mask(rows["problem"].str.endswith("sixth"), "rows half as long")
-    return rows.assign(recipe=recipe.mask(~paper, "α of the title")).dropna(subset=["recipe"])
+    recipe = recipe.mask(twice, "m = n // 50").mask(rows["problem"].str.endswith("sixth"), HALF_AS_LONG)
+    other = select(finished(context, target.twin.artefact, timed=0), variant=PUBLISHED)
+    rows = rows.assign(recipe=recipe.mask(~paper, "α of the title")).dropna(subset=["recipe"])
+    return pd.concat([rows, other.assign(recipe=OTHER_DATA)])
 
 
 def cell(target: LossTable, one: Published, count: Published | None, rows: pd.DataFrame, wrong: pd.DataFrame) -> Cell:

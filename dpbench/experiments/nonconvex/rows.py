@@ -69,6 +69,12 @@ class LossTable(NamedTuple):
         """
         return f"{problem_name(self.problem)}, {self.name} target"
 
+    @property
+    def twin(self) -> LossTable:
+        """The same loss and target on the other data set."""
+        loss = self.problem.partition("-")[2]
+        return next(one for one in TARGETS if one.problem.endswith(loss) and one.name == self.name and one != self)
+
 
 # The titles of Tables 3 and 4 name another α than their runs had: see the table misprints.
 TARGETS = (

@@ -419,41 +419,36 @@ def _panels_without(context: Context, there: dict[tuple[str, float], float]) -> 
 
 @memoised
 def _curves(context: Context) -> list[tuple[str, float, dict[str, pd.DataFrame]]]:
-    """(problem, ε, {algorithm: mean excess and its error by iteration, from 1}) of Figs. 3 and 7."""
+    """(problem, ε, {algorithm: mean excess and its relative error by iteration, from 1}) of Figs. 3 and 7."""
     panels = []
     for artefact in ("fig3", "fig7"):
         _, traces = traced(context, artefact)
         curves = mean_curves(traces[traces["iteration"] > 0])
+        # A mean of one seed has no error, and stays.
+        curves = curves.assign(spread=(curves["se"] / curves["mean"]).fillna(0.0))
         for (problem, epsilon), panel in frames.groups(curves, ProblemEpsilon):
-            lines = panel.sort_values("iteration").groupby("algorithm")
-            panels.append((problem, epsilon, {str(a): line.set_index("iteration") for a, line in lines}))
+            lines = panel.sort_values("iteration").set_index("iteration").groupby("algorithm")
+            panels.append((problem, epsilon, {str(a): line for a, line in lines}))
     return panels
 
 
-def _panels(context: Context) -> Iterator[Panel]:
-    """(problem, ε, {algorithm: mean excess by iteration}) of Figs. 3 and 7."""
-    for problem, epsilon, lines in _curves(context):
-        yield problem, epsilon, {name: line["mean"] for name, line in lines.items()}
+def _panels(context: Context, z: np.ndarray | None = None) -> list[Panel]:
+    """(problem, ε, {algorithm: mean excess by iteration}) of Figs. 3 and 7.
+
+    z: (panels, methods) by how many of its errors each curve moves as a whole, as its points are of the same seeds.
+    """
+    return [
+        (problem, epsilon, {
+            name: line["mean"] if z is None else line["mean"] * np.exp(line["spread"] * z[i, k])
+            for k, (name, line) in enumerate(lines.items())
+        })
+        for i, (problem, epsilon, lines) in enumerate(_curves(context))
+    ]  # fmt: skip
 
 
 def _moved_panels(context: Context) -> Iterator[list[Panel]]:
     """The same as other seeds might have them, `RESAMPLES` times."""
-    panels = [
-        (problem, epsilon, {
-            name: (line.index, line["mean"].to_numpy(), (line["se"] / line["mean"]).to_numpy())
-            for name, line in lines.items()
-        })
-        for problem, epsilon, lines in _curves(context)
-    ]  # fmt: skip
-    # A curve moves as a whole, by its errors: those of its points come from the same seeds.
-    for z in _normal((len(panels), 16)):
-        yield [
-            (problem, epsilon, {
-                name: pd.Series(mean * np.exp(spread * one), index)
-                for (name, (index, mean, spread)), one in zip(lines.items(), panel_z, strict=False)
-            })
-            for (problem, epsilon, lines), panel_z in zip(panels, z, strict=True)
-        ]  # fmt: skip
+    return (_panels(context, z) for z in _normal((len(_curves(context)), 16)))
 
 
 def _reached(curve: pd.Series, target: float) -> float:

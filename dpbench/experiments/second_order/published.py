@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from dpbench import datasets, frames
-from dpbench.experiments.second_order.figures import PROBLEM, rows_of_ends
+from dpbench.experiments.second_order.figures import rows_of_ends
 from dpbench.experiments.second_order.run_times import FIGURE, PUBLISHED, Timed
 from dpbench.experiments.second_order.run_times import cells as run_time_cells
 from dpbench.experiments.second_order.tables import PARAMETERS, hyperparameters, whole_process
 from dpbench.study import printed
 from dpbench.study.context import Context, select
 from dpbench.study.experiment import PLANTED
-from dpbench.study.paper import by_factor
+from dpbench.study.paper import by_recipe
 from dpbench.study.printed import FIXED, Number
 from dpbench.study.style import look, problem_title
 from dpbench.study.value_verdict import HONEST, NOTHING_VARIES, Cell, Place
@@ -52,7 +52,7 @@ def cells(context: Context) -> Iterator[Cell]:
 
 def ends_of_the_figure(context: Context, published: Mapping[str, Any]) -> Iterator[Cell]:
     """Where the curves of Fig. 1 end, and its dashed best loss, which we take for DP-GD's."""
-    rows, planted = rows_of_ends(context), context.rows(PLANTED, timed=0, problem=PROBLEM, epsilon=1.0)
+    rows, planted = rows_of_ends(context), context.rows(PLANTED, timed=0, epsilon=1.0)
     for name, end in published["fig1"]["ends"].items():
         # Without a switch: at ε = 1 the published ρ is that of bs16, so runs at a proven ε are the published ones.
         own = select(rows, algorithm=name)["excess"].tolist()
@@ -61,7 +61,7 @@ def ends_of_the_figure(context: Context, published: Mapping[str, Any]) -> Iterat
             "fig1",
             (Number("excess loss", end, k=published["table2"]["runs"]),),
             {HONEST: {"excess loss": own}} if own else {},
-            planted=by_factor(select(planted, algorithm=name), excess_loss="excess"),
+            planted=by_recipe(select(planted, algorithm=name), excess_loss="excess"),
             curve=f"Fig. 1, {name}",
         )
 

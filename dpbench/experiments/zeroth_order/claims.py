@@ -103,8 +103,9 @@ def tree_noise_bound(context: Context) -> WithWords:
     # The lemma counts the most nodes that a t of this length can have; this t has NODE(t), which is the sharper test.
     z, ratio = (tree["measured"] - exact) / tree["measured_error"], tree["measured"] / exact
     interval = mean_interval(ratio)
-    below = (tree["measured"] <= tree["bound"] + 4 * tree["measured_error"]).all()
-    return bool(below and z.abs().max() < 4), {
+    sure = laws.errors(len(z))
+    below = (tree["measured"] <= tree["bound"] + sure * tree["measured_error"]).all()
+    return bool(below and z.abs().max() < sure), {
         "least": ratio.min(), "most": ratio.max(), "deviation": z.abs().max(), "count": len(z), "interval": interval,
         "off": (0.75 * exact / tree["measured_error"]).min(),
     }  # fmt: skip

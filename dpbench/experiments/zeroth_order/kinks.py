@@ -25,6 +25,7 @@ from dpbench.experiments.zeroth_order.rows import (
     variance_of,
     whole_bound,
 )
+from dpbench.study import laws
 from dpbench.study.context import Context
 from dpbench.study.declare import NOT_TESTABLE, NotEnough
 from dpbench.study.laws import mean_interval
@@ -34,7 +35,7 @@ from dpbench.study.paper import Ends, WithWords
 from dpbench.study.statistics import plus_minus
 from dpbench.study.style import BLUE, GREY, Look
 
-SURE = 4.0  # standard errors beyond which a mean is not what it should be by chance
+SURE = laws.errors(36)  # two checks of nine kinds of runs at two ρ: the largest by chance, in standard errors
 MOVES = 5.0  # standard errors by which a wrong run has to move the measure
 NEAR = 0.1  # how far above the theorem's a measured exponent may be
 NOISE = {0.5: "half the noise", 2.0: "twice the noise"}

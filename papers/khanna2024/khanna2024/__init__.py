@@ -15,7 +15,7 @@ from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case
 from dpbench.study.laws import FEWEST
 from dpbench.study.output import Table
-from dpbench.study.paper import End, Ends, Paper, Stroke, by_factor, by_switches, drawn_lines
+from dpbench.study.paper import End, Ends, Paper, Stroke, by_recipe, by_switches, drawn_lines
 from dpbench.study.printed import Number
 from dpbench.study.style import BLACK, BLUE, GREEN, RED
 from dpbench.study.value_verdict import Cell, Place
@@ -194,7 +194,7 @@ def cells(context: Context) -> Iterator[Cell]:
         for (method, epsilon), own in rows.groupby(["method", "epsilon"]):
             printed, off = paper[which][method], select(wrong, method=method, epsilon=epsilon)
             pair = (printed[name][paper["epsilon"].index(epsilon)] for name in ("mean", "error"))
-            planted, ours = by_factor(off, **names) if len(off) else {}, by_switches(own, **names)
+            planted, ours = by_recipe(off, **names) if len(off) else {}, by_switches(own, **names)
             planted |= {
                 "w = 0": dict(zip(QUANTITIES, base, strict=True)),
                 INDEPENDENT: ours.get(frozenset([CONSTANTS]), {}),

@@ -15,7 +15,7 @@ from dpbench.study.context import Context, memoised, select
 from dpbench.study.declare import Case, NotEnough
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, band
-from dpbench.study.paper import End, Ends, Paper, by_factor, by_switches
+from dpbench.study.paper import End, Ends, Paper, by_recipe, by_switches
 from dpbench.study.printed import Number
 from dpbench.study.statistics import means, plus_minus
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, RED
@@ -224,7 +224,7 @@ def cells(context: Context) -> Iterator[Cell]:
                     (Number("added error", str(beyond), k=paper["folds"]),),
                     by_switches(own, added_error="error"),
                     switches=tuple(one for one in (CONSTANTS, HALF) if one in RELEASED[method]),
-                    planted=by_factor(off, added_error="error") if len(off) else {},
+                    planted=by_recipe(off, added_error="error") if len(off) else {},
                     series=(name,),
                 )
 
