@@ -225,8 +225,8 @@ def judge(cells: Iterable[Cell], switches: Iterable[Switch] = ()) -> list[Judged
             raise ValueError(f"{cell.name}: {sorted(wrong)[0]!r} is no registered switch")
     copies = _copies(cells)
     own = [cell for cell in cells if cell.name not in copies]
-    outcomes, bars = _corrected([outcome_of(cell, cell.published) for cell in own])
-    honest, _ = _corrected([outcome_of(cell, HONEST) for cell in own])
+    outcomes, bars = corrected([outcome_of(cell, cell.published) for cell in own])
+    honest, _ = corrected([outcome_of(cell, HONEST) for cell in own])
     # A copy is no neighbour: its runs are those of the cell itself.
     beside = _neighbours(own)
     done = {}
@@ -293,7 +293,7 @@ def _copies(cells: Sequence[Cell]) -> dict[str, str]:
     return copies
 
 
-def _corrected(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], Any]:
+def corrected(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], Any]:
     """The outcomes of a report, differences taken back that Benjamini and Hochberg do not let stand.
 
     And stands(i, chance): whether a difference of that chance would stand in the place of the i-th.

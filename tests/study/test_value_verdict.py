@@ -408,14 +408,14 @@ def test_exact_is_tried_before_match_and_no_data_before_not_comparable():
 def test_a_trivial_cell_does_not_loosen_the_correction():
     """Among many that differ for sure .04 would stand; of three tested cells it is what chance gives."""
     outcomes = [Outcome("differs", chance=0.04), *[Outcome("match", chance=0.5)] * 2]
-    assert [one.word for one in value_verdict._corrected(outcomes)[0]] == ["match"] * 3
+    assert [one.word for one in value_verdict.corrected(outcomes)[0]] == ["match"] * 3
     outcomes += [Outcome("trivial", "start", chance=1e-9)] * 36
-    assert [one.word for one in value_verdict._corrected(outcomes)[0]] == ["match"] * 3 + ["trivial"] * 36
+    assert [one.word for one in value_verdict.corrected(outcomes)[0]] == ["match"] * 3 + ["trivial"] * 36
 
 
 def test_a_planted_run_is_judged_alone_in_the_right_report():
     """Its bar is that of the right report: with many planted cells in one report the bar would move with them."""
-    _, stands = value_verdict._corrected([Outcome("match", chance=c) for c in (0.5, 0.6, 0.7, 0.8)])
+    _, stands = value_verdict.corrected([Outcome("match", chance=c) for c in (0.5, 0.6, 0.7, 0.8)])
     assert [stands(0, chance) for chance in (0.0124, 0.0126)] == [True, False]
 
 
