@@ -13,6 +13,7 @@ from dpbench.algorithms import registry as algorithms
 from dpbench.datasets import loading as datasets
 from dpbench.problems import losses
 from dpbench.reporting import errata_pages
+from dpbench.run import execute
 
 CACHED = (
     experiments.get, experiments.names, experiments._points, errata_pages.computed, algorithms._registered,
@@ -42,12 +43,16 @@ def install(package, site):
 
 @contextmanager
 def installed(site, *modules):
-    """`site` on the path; at the end it is taken away, and its `modules` are forgotten."""
+    """`site` on the path, also of the processes of a run; at the end it is taken away, and its `modules` forgotten."""
     sys.path.insert(0, str(site))
+    path, execute.PATH = execute.PATH, os.pathsep.join([str(site), execute.PATH])
+    execute.THEIRS.end()
     forget()
     try:
         yield
     finally:
+        execute.PATH = path
+        execute.THEIRS.end()
         sys.path.remove(str(site))
         for name in [name for name in sys.modules if name.partition(".")[0] in modules]:
             del sys.modules[name]
