@@ -174,9 +174,8 @@ def test_labels_0_and_1_say_how_to_map_them(data):
         dpbench.fit(X, (y + 1) / 2, algorithm="dp-gd", epsilon=1.0, bound="check")
 
 
-@pytest.mark.parametrize("name", dpbench.__all__)
-def test_every_name_is_where_the_list_says(name):
-    assert getattr(dpbench, name) is not None
+def test_every_name_is_where_the_list_says():
+    assert [name for name in dpbench.__all__ if getattr(dpbench, name, None) is None] == []
 
 
 def test_the_arguments_of_every_function_are_explained():

@@ -89,13 +89,13 @@ def neighbours(seed, n=20, d=3):
     )
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_a_replaced_row_moves_what_is_released_by_no_more_than_declared(seed):
-    one, other = neighbours(seed)
-    assert np.linalg.norm(one.second_moment() - other.second_moment()) <= math.sqrt(2) / one.n
-    W = 5 * np.random.default_rng(seed).standard_normal((10, one.d))
-    moved = np.linalg.norm(one.bounded_gradient(W, 0.3) - other.bounded_gradient(W, 0.3), axis=1)
-    assert (moved <= 2 * 0.3 / one.n).all()
+def test_a_replaced_row_moves_what_is_released_by_no_more_than_declared():
+    for seed in range(20):
+        one, other = neighbours(seed)
+        assert np.linalg.norm(one.second_moment() - other.second_moment()) <= math.sqrt(2) / one.n
+        W = 5 * np.random.default_rng(seed).standard_normal((10, one.d))
+        moved = np.linalg.norm(one.bounded_gradient(W, 0.3) - other.bounded_gradient(W, 0.3), axis=1)
+        assert (moved <= 2 * 0.3 / one.n).all()
 
 
 def test_both_bounds_are_attained():

@@ -266,18 +266,18 @@ def neighbour(problem, generator, row=None, longest=1.0):
 
 
 @pytest.mark.parametrize(("loss", "longest"), ROWS)
-@pytest.mark.parametrize("seed", range(25))
-def test_replacing_an_example_moves_mean_gradient_and_hessian_by_at_most_the_claim(loss, longest, seed):
+def test_replacing_an_example_moves_mean_gradient_and_hessian_by_at_most_the_claim(loss, longest):
     """On all rows and on m of them that hold the replaced one: m takes the place of n. The regulariser cancels."""
-    generator = np.random.default_rng(seed)
-    problem = small_problem(n=40, d=4, seed=seed, loss=loss, **W2)
-    problem, other = (neighbour(problem, generator, longest=longest) for _ in range(2))
-    w = 10 ** generator.uniform(-1, 2) * generator.standard_normal((1, 4))
-    for rows, m in ((None, 40), (np.array([0, 3, 8]), 3)):
-        gap = problem.gradient(w, rows) - other.gradient(w, rows)
-        assert np.linalg.norm(gap) <= 2 * const.B_g / m * (1 + 1e-12)
-        gap = problem.hessian(w, rows=rows) - other.hessian(w, rows=rows)
-        assert np.linalg.norm(gap) <= 2 * const.B_H * np.sqrt(4) / m * (1 + 1e-12)
+    for seed in range(25):
+        generator = np.random.default_rng(seed)
+        problem = small_problem(n=40, d=4, seed=seed, loss=loss, **W2)
+        problem, other = (neighbour(problem, generator, longest=longest) for _ in range(2))
+        w = 10 ** generator.uniform(-1, 2) * generator.standard_normal((1, 4))
+        for rows, m in ((None, 40), (np.array([0, 3, 8]), 3)):
+            gap = problem.gradient(w, rows) - other.gradient(w, rows)
+            assert np.linalg.norm(gap) <= 2 * const.B_g / m * (1 + 1e-12)
+            gap = problem.hessian(w, rows=rows) - other.hessian(w, rows=rows)
+            assert np.linalg.norm(gap) <= 2 * const.B_H * np.sqrt(4) / m * (1 + 1e-12)
 
 
 def test_the_gradients_sensitivity_is_attained_by_the_logistic_loss():
@@ -307,18 +307,18 @@ def quiet():
 
 
 @pytest.mark.parametrize("slope", [0.02, 1.0])
-@pytest.mark.parametrize("seed", range(5))
-def test_without_noise_it_finds_the_first_step_that_decreases_enough(seed, slope):
-    problem = small_problem(seed=seed, w2=1e-3)
-    w = 3 * np.random.default_rng(seed).standard_normal(5)
-    g = slope * problem.gradient(w[None])[0]
-    found, asked = search(problem, quiet(), 1.0, "along_gradient", w, g)
-    fallback = 2 * (1 - 0.1 - 0.6)
-    steps = 20 * fallback * 0.6 ** np.arange(6)  # ⌊log_0.6(1/20)⌋ + 1 = 6
-    drops = [problem.value(w[None])[0] - problem.value((w - step * g)[None])[0] for step in steps]
-    fine = [step for step, drop in zip(steps, drops, strict=True) if drop >= 0.6 * step * g @ g]
-    assert found == pytest.approx(fine[0] if fine else fallback)
-    np.testing.assert_allclose(asked[1:], [w - step * g for step in steps][: len(asked) - 1])
+def test_without_noise_it_finds_the_first_step_that_decreases_enough(slope):
+    for seed in range(5):
+        problem = small_problem(seed=seed, w2=1e-3)
+        w = 3 * np.random.default_rng(seed).standard_normal(5)
+        g = slope * problem.gradient(w[None])[0]
+        found, asked = search(problem, quiet(), 1.0, "along_gradient", w, g)
+        fallback = 2 * (1 - 0.1 - 0.6)
+        steps = 20 * fallback * 0.6 ** np.arange(6)  # ⌊log_0.6(1/20)⌋ + 1 = 6
+        drops = [problem.value(w[None])[0] - problem.value((w - step * g)[None])[0] for step in steps]
+        fine = [step for step, drop in zip(steps, drops, strict=True) if drop >= 0.6 * step * g @ g]
+        assert found == pytest.approx(fine[0] if fine else fallback)
+        np.testing.assert_allclose(asked[1:], [w - step * g for step in steps][: len(asked) - 1])
 
 
 def test_along_negative_curvature_the_steps_are_multiples_of_t2_and_the_fallback_is_its_own():
@@ -365,19 +365,19 @@ def test_noise_of_threshold_and_queries():
 
 
 @pytest.mark.parametrize("loss", ["logistic", "sigmoid"])
-@pytest.mark.parametrize("seed", range(25))
-def test_replacing_an_example_moves_no_query_by_more_than_claimed(loss, seed):
-    generator = np.random.default_rng(seed)
-    problem = small_problem(n=30, d=3, seed=seed, loss=loss, w2=1e-3)
-    X, y = problem.X.copy(), problem.y.copy()
-    X[0] = generator.standard_normal(3)
-    X[0] /= np.linalg.norm(X[0]) * (1 + 1e-15)
-    y[0] = -y[0]
-    other = Problem(X, y, loss=loss, w2=1e-3)
-    w, g = 10 ** generator.uniform(-1, 2) * generator.standard_normal((2, 3))
-    for step in (0.1, 1.0, 12.0):
-        moved = [p.value(w[None])[0] - p.value((w - step * g)[None])[0] for p in (problem, other)]
-        assert abs(moved[0] - moved[1]) <= 2 * step * const.B_g * np.linalg.norm(g) / 30 * (1 + 1e-9)
+def test_replacing_an_example_moves_no_query_by_more_than_claimed(loss):
+    for seed in range(25):
+        generator = np.random.default_rng(seed)
+        problem = small_problem(n=30, d=3, seed=seed, loss=loss, w2=1e-3)
+        X, y = problem.X.copy(), problem.y.copy()
+        X[0] = generator.standard_normal(3)
+        X[0] /= np.linalg.norm(X[0]) * (1 + 1e-15)
+        y[0] = -y[0]
+        other = Problem(X, y, loss=loss, w2=1e-3)
+        w, g = 10 ** generator.uniform(-1, 2) * generator.standard_normal((2, 3))
+        for step in (0.1, 1.0, 12.0):
+            moved = [p.value(w[None])[0] - p.value((w - step * g)[None])[0] for p in (problem, other)]
+            assert abs(moved[0] - moved[1]) <= 2 * step * const.B_g * np.linalg.norm(g) / 30 * (1 + 1e-9)
 
 
 def test_the_claim_is_attained_by_the_logistic_loss():

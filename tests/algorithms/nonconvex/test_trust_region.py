@@ -55,12 +55,12 @@ KINDS = ("any", "convex", "hard", "nearly hard", "repeated", "singular", "no gra
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("d", [1, 2, 3, 54])
-@pytest.mark.parametrize("seed", range(10))
-def test_optimality_conditions_hold_to_1e_10(d, kind, seed):
-    H, g, radius = random_case(np.random.default_rng(seed), d, kind)
-    step = solve(H, g, radius)
-    assert max(residuals(H, g, radius, step).values()) <= 1e-10
-    assert step.smallest == pytest.approx(np.linalg.eigvalsh(H)[0], abs=1e-12)
+def test_optimality_conditions_hold_to_1e_10(d, kind):
+    for seed in range(10):
+        H, g, radius = random_case(np.random.default_rng(seed), d, kind)
+        step = solve(H, g, radius)
+        assert max(residuals(H, g, radius, step).values()) <= 1e-10
+        assert step.smallest == pytest.approx(np.linalg.eigvalsh(H)[0], abs=1e-12)
 
 
 @pytest.mark.thorough
