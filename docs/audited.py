@@ -27,7 +27,7 @@ def main(names: list[str]) -> None:
             rows = [row for row in rows if row[0] != name]
             for label, verdict in done.verdicts.items():
                 numbers = f"{verdict.bound:.4g}", f"{verdict.claim:.4g}"
-                rows.append([name, f"{EPSILON:g}", str(done.runs), label, done.units[label], *numbers])
+                rows.append([name, f"{EPSILON:g}", str(done.runs), label, verdict.unit, *numbers])
         header = ["algorithm", "epsilon", "runs", "label", "unit", "bound", "claim"]
         with files.replacing(TARGET) as staged, open(staged, "w", encoding="utf-8", newline="") as out:
             csv.writer(out, lineterminator="\n").writerows([header, *sorted(rows)])

@@ -1320,7 +1320,7 @@ SERVING += [
 ]  # fmt: skip
 
 # What the audit in process looks at beside the pair that is thought out, each with a cheat that it would let through.
-CLEAN, SIZES, PAIRS = "auditing/clean.py", "auditing/cases.py", "auditing/worlds.py"
+CLEAN, SIZES, PAIRS = "auditing/clean.py", "auditing/search.py", "auditing/worlds.py"
 ELSEWHERE = "auditing/test_cheats_elsewhere.py::test_"
 OUTSIDE = ELSEWHERE + "every_place_outside_is_looked_at"
 PASSED = ELSEWHERE + "every_cheat_fails_the_audit_by_what_it_does"
@@ -1349,7 +1349,7 @@ AUDITING = [
     Mutant(PAIRS, "replay.behind = _labels_that_differ(replay, other)",
            "replay.behind = frozenset(one.label for tape in replay.tape.values() for one in tape)",
            PASSED + "[DecoyAndTooLittle]", "hidden noise exempts all that is released"),
-    Mutant("auditing/search.py", "for rung in RUNGS:", "for rung in ():", PASSED + "[PowerClip]",
+    Mutant(SIZES, "for rung in RUNGS:", "for rung in ():", PASSED + "[PowerClip]",
            "no rows shorter than the bound are tried"),
 ]  # fmt: skip
 

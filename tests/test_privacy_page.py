@@ -59,7 +59,7 @@ def test_the_audits_bounds_stand_beside_their_releases_and_are_below_their_claim
     found = {one.name: one.audited for one in privacy_page.sections()}
     assert any(found.values())
     for name, rows in found.items():
-        labels = algorithms.get(name).labels | {"whole run", "last iterate", "last iterate, learned"}
+        labels = algorithms.get(name).labels | {"whole run", "last iterate"}
         for label, at, bound, claim in rows:
             assert label in labels, name
             assert re.fullmatch(r"ε = 4, [\d,]+ runs", at)

@@ -2,8 +2,7 @@
 
 Releases that are all Gaussian on all rows: f of N(0, 1) against N(μ, 1), μ² = Σ 1/z² = 2ρ (Dong, Roth and Su 2022,
 Corollary 3.3). Pure ε-DP ones: basic composition at δ = 0. Others: every (ε, δ) that `verify` composes the ledger to
-bounds 1-f-δ by e^ε α both ways (Wasserman and Zhou 2010); one release on a sample without replacement by Balle, Barthe
-and Gaboardi (2018), Theorem 9.
+bounds 1-f-δ by e^ε α both ways (Wasserman and Zhou 2010).
 
 A trade-off f is refuted where, whatever the rates (α, f(α)) of the test, so few errors of both kinds are improbable.
 The two counts are independent, so their p-values p, q are; by Fisher (1925), P[pq ≤ t] ≤ t(1 - ln t).
@@ -15,27 +14,30 @@ import math
 from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.special import bdtr, betainccinv, ndtr, ndtri
 
+from dpbench.auditing.scores import candidates
 from dpbench.privacy import ledger
-from dpbench.privacy.accounting.gaussian import as_gaussian, gaussian_delta
-from dpbench.privacy.check import of_points
+from dpbench.privacy.check import mu, of_points
 from dpbench.privacy.verify import spent
 
 DELTAS = np.concatenate([[0], np.geomspace(1e-4, 0.05, 8), np.linspace(0.08, 0.9, 16)])
 
 
-class AuditClaim:
-    """A trade-off f and the unit its tests are reported in."""
+class GaussianClaim:
+    """A trade-off f and the `unit` its tests are reported in: that of N(0, 1) against N(μ, 1)."""
 
     unit = "μ"
 
+    def __init__(self, mu: float) -> None:
+        self.mu = mu
+
     def __call__(self, alpha: np.ndarray) -> np.ndarray:
         """f(α), the smallest false-negative rate."""
-        raise NotImplementedError
+        return ndtr(-ndtri(alpha) - self.mu)
 
     def of(self, loss: float) -> AuditClaim:
         """The trade-off of this `loss`, in the unit of this claim."""
@@ -48,23 +50,10 @@ class AuditClaim:
 
     def at(self, alpha: np.ndarray) -> np.ndarray:
         """What is claimed of a test of false-positive rate α, in the same unit."""
-        return self.bound(alpha, self(alpha))
-
-
-class GaussianClaim(AuditClaim):
-    """N(0, 1) against N(μ, 1)."""
-
-    def __init__(self, mu: float) -> None:
-        self.mu = mu
-
-    def __call__(self, alpha: np.ndarray) -> np.ndarray:
-        return ndtr(-ndtri(alpha) - self.mu)
-
-    def at(self, alpha: np.ndarray) -> np.ndarray:
         return np.full(np.shape(alpha), self.mu)
 
 
-class PureClaim(AuditClaim):
+class PureClaim:
     """(ε, δ)-DP at one δ, by default ε-DP."""
 
     unit = "ε"
@@ -88,8 +77,8 @@ class PureClaim(AuditClaim):
         return np.full(np.shape(alpha), self.epsilon)
 
 
-class CurveClaim(AuditClaim):
-    """All of a list of (ε, δ)."""
+class CurveClaim(GaussianClaim):
+    """All of a list of (ε, δ); in the unit of the Gaussian."""
 
     def __init__(self, points: list[tuple[float, float]]) -> None:
         self.epsilon, self.delta = np.array([p for p in points if math.isfinite(p[0])]).T
@@ -97,19 +86,22 @@ class CurveClaim(AuditClaim):
     def __call__(self, alpha: np.ndarray) -> np.ndarray:
         return of_points(self.epsilon, self.delta, alpha)
 
+    def at(self, alpha: np.ndarray) -> np.ndarray:
+        return self.bound(alpha, self(alpha))
+
+
+AuditClaim: TypeAlias = GaussianClaim | PureClaim
+
 
 @lru_cache(maxsize=256)
 def claim(composition: ledger.Composition, relation: ledger.Relation, delta: float) -> AuditClaim:
     """What `composition` claims under `relation`; of a run with δ = 0, its ε there."""
-    releases = [(_on_line(entry.release), entry.count) for entry in composition]
     # The Gaussian trade-off is exact, so it refutes more than any list of (ε, δ).
-    plain = [(z, count) for release, count in releases if (z := _plain(release))]
-    if len(plain) == len(releases):
-        return GaussianClaim(math.sqrt(sum(count / z**2 for z, count in plain)))
+    plain = mu(tuple(entry._replace(release=_on_line(entry.release)) for entry in composition))
+    if plain is not None:
+        return GaussianClaim(plain)
     if delta == 0:
         return PureClaim(spent(composition, 0.0, relation).epsilon)
-    if len(releases) == 1 and releases[0][1] == 1 and isinstance(releases[0][0], ledger.WithoutReplacement):
-        return CurveClaim(_sampled(releases[0][0]))
     return CurveClaim([(spent(composition, float(delta), relation).epsilon, float(delta)) for delta in DELTAS])
 
 
@@ -122,36 +114,18 @@ def joint(compositions: list[ledger.Composition]) -> ledger.Composition:
     return tuple(ledger.CountedRelease(release, count, label) for (release, label), count in most.items())
 
 
-def _plain(release: Any) -> float | None:
-    """The noise multiplier of a Gaussian release on all rows."""
-    match release:
-        case ledger.Gaussian(z):
-            return z
-        case ledger.WithoutReplacement(n, m, ledger.Gaussian(z)) if n == m:
-            return z
-    return None
-
-
 def _on_line(release: ledger.Release) -> ledger.Release:
     """On the audit's neighbours, whose gradients differ by a constant, so that a linear term is a Gaussian release."""
     match release:
         case ledger.ObjectivePerturbation(z, _, _) | ledger.LogisticPerturbation(z, _):
             return ledger.Gaussian(z)
-        case ledger.LastIterate():
-            return as_gaussian(release)
+        case ledger.WithoutReplacement(n, m, one) if n == m:
+            return one
     return release
 
 
-def _sampled(release: ledger.WithoutReplacement) -> list[tuple[float, float]]:
-    """ε' = ln(1 + q(e^ε - 1)), δ' = qδ(ε), for a grid of ε."""
-    rate = release.m / release.n
-    return [
-        (math.log1p(rate * math.expm1(epsilon)), rate * gaussian_delta(1 / release.release.noise_multiplier, epsilon))
-        for epsilon in np.linspace(0, 12, 121)
-    ]
-
-
 EVERY = 4  # run chooses the threshold
+BEST = 2  # the same, where a score is chosen as well
 CANDIDATES = 400
 CAUTION = 100  # thresholds are compared at the level over this: the best of many promises most by chance at the ends
 DIGITS = 9  # scores that differ by rounding are one score
@@ -232,6 +206,16 @@ def decide(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: floa
         told = float(claim.at(np.array(likely)))
     rates = seen.positives / len(other), seen.negatives / len(one)
     return AuditVerdict(low, told, *rates, len(one) + len(other), claim.unit)
+
+
+def decide_by_best(first: np.ndarray, second: np.ndarray, claim: AuditClaim, level: float) -> AuditVerdict:
+    """`decide` of vectors (k, m), by that of several scores which promises most.
+
+    Learnt on every fourth run, chosen by the other even ones, and judged on the odd ones.
+    """
+    tried = candidates(first, second)
+    one, other = max(tried, key=lambda scores: promise(scores[0][2::4], scores[1][2::4], claim))
+    return decide(one, other, claim, level, every=BEST)
 
 
 def least_runs(claim: AuditClaim, level: float, every: int = EVERY) -> int:

@@ -35,8 +35,8 @@ import numpy as np
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm
 from dpbench.auditing import transcript
-from dpbench.auditing.cases import setups_of
 from dpbench.auditing.neighbours import probes, replaced_everywhere
+from dpbench.auditing.search import setups_of
 from dpbench.auditing.transcript import Leak
 from dpbench.auditing.worlds import INSPECTED, SPREAD, Setup, hides
 from dpbench.run.execute import one_thread

@@ -1,6 +1,7 @@
 """The audits that a user asks for: of a method by its name, and of other people's code.
 
-Of the latter nothing is known but what is returned: any callable (X, y, epsilon, rng) → vector. A few runs on each of
+A method that is not dpbench's own runs where no rows are. Of other code nothing is known but what is returned: any
+callable (X, y, epsilon, rng) → vector. A few runs on each of
 `pairs` choose one; fresh runs on that one are distinguished by a score that was learnt on other runs, and bound ε from
 below. An exception is an output like any other, and so is the length of the vector.
 """
@@ -17,29 +18,35 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbench import algorithms
-from dpbench.algorithms.base import make_settings
+from dpbench.algorithms import rules
+from dpbench.algorithms.base import AuditCase, make_settings
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import runs as audits
-from dpbench.auditing.claims import PureClaim, decide, least_runs, promise
+from dpbench.auditing.claims import BEST, PureClaim, decide_by_best, least_runs, promise
+from dpbench.auditing.neighbours import probes
 from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.auditing.scores import candidates
-from dpbench.auditing.served import audit_served
+from dpbench.auditing.search import COLUMNS, ITERATIONS, ROWS
 from dpbench.auditing.worlds import STEPS
-from dpbench.errors import UserError, at_least, positive, several
+from dpbench.errors import PrivacyError, UserError, at_least, positive, several
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem
 from dpbench.run.bind import bind, budget_of
+from dpbench.run.execute import one_thread
 from dpbench.run.job import delta_value
 from dpbench.schema import Column, Schema, load, word
-from dpbench.serving.method import NotAnAlgorithm
+from dpbench.serving import process
+from dpbench.serving.method import NotAnAlgorithm, ServedMethod
 
 RUNS = 4_000
 PILOTS = ((16, 6), (150, 1))  # runs on either data set of every pair still tried, and how many go on
 OUTPUT = "what it returns"
+# Fewer than of methods in process, as each is run twice:
+SERVED_AT = tuple(zip(ROWS, COLUMNS, ITERATIONS, strict=True))
 # Of estimators:
 OTHERS = 3  # persons beside the one
 SIZES = ((1, 1), (2, 1), (5, 2), (100, 5), (100, 1))  # m in either world
-COLUMNS = 2  # of arrays, where the bounds say no number of them
+WIDE = 2  # columns of arrays, where the bounds say no number of them
 DELTA = 0.01  # n⁻² of four persons would hide what is looked for
 FACE = ("fit", "get_params", "epsilon", "delta", "schema", "bounds", "unit")
 
@@ -100,7 +107,7 @@ def audit_callable(
         at_least("runs", runs, 40)
     told = PureClaim(epsilon, target.delta)
     # Fewer than least_runs cannot refute at all; more than ten times RUNS takes too long for a default.
-    runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level, every=2)))
+    runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level, BEST)))
     seeds = np.random.SeedSequence(seed)
     left = list(target.pairs or pairs(target))
     errors: list[str] = []
@@ -118,10 +125,8 @@ def audit_callable(
     if not any(np.isfinite(one).any() for one in (*first, *second)):
         defect = f"no call returned a number{errors[-1] if errors else ''}; nothing was audited"
         return Audit(name, epsilon, target.delta, 0, {}, defect=defect, pair=best.words)
-    tried = candidates(*_aligned(first, second))  # learnt on every fourth run, chosen by the other even ones
-    one, other = max(tried, key=lambda scores: promise(scores[0][2::4], scores[1][2::4], told))
-    verdict = decide(one, other, told, level, every=2)
-    least = needed if (needed := least_runs(told, level, every=2)) > runs else 0
+    verdict = decide_by_best(*_aligned(first, second), told, level)
+    least = needed if (needed := least_runs(told, level, BEST)) > runs else 0
     return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, least=least, pair=best.words)
 
 
@@ -200,7 +205,7 @@ def _pair(m: int, k: int, unit: str | None) -> Pair:
 def _ends_of_array(estimator: Any) -> list[np.ndarray]:
     """[a row in the middle, a row at the upper ends] of the public bounds."""
     low, high = (np.atleast_1d(np.asarray(end, dtype=float)) for end in estimator.bounds)
-    wide = COLUMNS if max(len(low), len(high)) == 1 else max(len(low), len(high))
+    wide = WIDE if max(len(low), len(high)) == 1 else max(len(low), len(high))
     return [np.broadcast_to(end, wide) for end in (low / 2 + high / 2, high)]
 
 
@@ -289,6 +294,54 @@ def _aligned(first: list[np.ndarray], second: list[np.ndarray]) -> tuple[np.ndar
     )
 
 
+def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") -> Audit:
+    """Serve the method `name` on drawn rows at each of `SERVED_AT`, and repeat each run without rows.
+
+    Privacy is the server's, by construction (`dpbench.serving.server`), so no test of neighbours says more of it. This
+    shows whether it can be served at all, within its plan and its ε, and whether what it returns follows from what was
+    released to it: where a clock, a file or randomness of its own enter, the second run differs. A size that the method
+    itself refuses is listed; one at least has to be run. Raises UserError for what is no method.
+    """
+    method, fixed = algorithms.resolve(algorithms.SERVED + name)
+    assert isinstance(method, ServedMethod)
+    done = Audit(name, epsilon, 0.0, 0, {}, code=process.isolation())
+    lines, why, steps = dict[str, str](), "", "T" in method.Settings.__struct_fields__
+    for n, d, T in SERVED_AT:
+        size = f"n = {n}, d = {d}" + (f", T = {T}" if steps else "")
+        try:
+            settings = fixed | ({"T": T} if steps else {})
+            delta, lines[size] = _served(method, _drawn(method, loss, n, d), settings, epsilon, seed)
+            done = done._replace(delta=delta, runs=done.runs + 1)
+        except PrivacyError as error:
+            return done._replace(defect=f"{size}: {error}", served=lines)
+        except UserError as error:
+            why = lines[size] = str(error)
+    return done._replace(defect="" if done.runs else why, served=lines)
+
+
+def _served(
+    method: ServedMethod, problem: Problem, settings: dict[str, object], epsilon: float, seed: int
+) -> tuple[float, str]:
+    """(δ, the result of one run in words); PrivacyError where it does not keep its ε, or its word."""
+    accounting = rules.accounting(method)
+    budget = budget_of(method, problem.n, epsilon, None, method.under(rules.RELATION), accounting)
+    given = make_settings(method, settings)
+    bound = bind(method, problem, [given], [budget], np.zeros((1, problem.d)), [f"audit/{seed}"])
+    with one_thread():
+        run = bound.run()
+    if error := bound.guarantee(run).error:
+        raise PrivacyError(error)
+    if differs := process.repeat(method.code, run.evidence):
+        raise PrivacyError(f"it {differs}: a clock, a file, or randomness that is not mechanisms.coins")
+    return budget.delta, f"{len(run.evidence.transcript)} requests, ε = {bound.guarantee(run).planned:.4g}, repeated"
+
+
+def _drawn(method: ServedMethod, loss: str, n: int, d: int) -> Problem:
+    """Rows of all lengths within the bound."""
+    weight = 0.01 * ("l2" in method.needs.regularisers)
+    return probes(method, AuditCase(loss=loss, n=n, d=d, l2=weight), rules.RELATION)[0].first
+
+
 def audit(
     algorithm: str | AuditTarget | Callable[..., Any] = "all",
     epsilon: float | Iterable[float] = 1.0,
@@ -313,7 +366,7 @@ def audit(
         loss: on which one algorithm is audited, one of an installed package too; "" for that of its own case.
         in_process: of a method that is not dpbench's own, run it beside the rows all the same, as trusted code, and
             look for what it gives away. By default it runs where no rows are, and privacy is the server's
-            (`dpbench.auditing.served`).
+            (`audit_served`).
         thorough: inspect it at every size of n = 4, 50, 500 rows, d = 2, 30, 100 columns and T = 4, 30, 100 steps; by
             default at nine of these 27, in which every two values occur together.
 

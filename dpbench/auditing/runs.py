@@ -2,7 +2,7 @@
 
 Three looks at it, of which any can fail it. Inspection: on many pairs, with the releases given, nothing else that
 comes out may differ, and no value may move further than the ledger says. Noise: it is of the law recorded, and fresh.
-Tests: a threshold on the likelihood ratio of whole runs, and of the releases of each label on the pair that shows them
+Tests, one a case: a threshold on the likelihood ratio of whole runs, or of a canary's label on the pair that shows it
 best, bounds the privacy loss from below; the bound may not be above the claim.
 """
 
@@ -18,17 +18,17 @@ from scipy.optimize import brentq
 from scipy.stats import norm
 
 from dpbench import algorithms
+from dpbench.algorithms import rules
 from dpbench.algorithms.base import SEARCHED, Algorithm, AuditCase, make_settings
 from dpbench.algorithms.library import LibrarySolver
-from dpbench.auditing import scores, worlds
-from dpbench.auditing.cases import at_sizes, setups_of, sizes
-from dpbench.auditing.claims import AuditClaim, AuditVerdict, claim, decide, fisher, joint, least_runs, reach, runs_of
+from dpbench.auditing import claims, scores, worlds
+from dpbench.auditing.claims import AuditClaim, AuditVerdict
 from dpbench.auditing.clean import told_apart
 from dpbench.auditing.neighbours import Neighbours
-from dpbench.auditing.search import searched, with_best_coins
+from dpbench.auditing.search import at_sizes, searched, setups_of, sizes, with_best_coins
 from dpbench.auditing.transcript import Leak, Recorder
 from dpbench.errors import UserError, at_least
-from dpbench.privacy.ledger import Composition, PoissonReplaced, WithoutReplacement
+from dpbench.privacy.ledger import Composition, PoissonReplaced
 from dpbench.problems import Problem, losses
 from dpbench.run.execute import one_thread
 
@@ -39,12 +39,11 @@ HIDDEN = 0.8  # of the claim, what a final iterate may give away
 LEAST_GAP = 0.3  # of the loss over the claim, of cases that tell little
 PURE_RUNS = 20_000  # two Laplace releases in two dimensions: 1 run in 16 has the largest loss
 MOST_RUNS = 200_000
-WHOLE, LAST, LEARNED = "whole run", "last iterate", "last iterate, learned"
-WHOLES = (WHOLE, LAST, LEARNED)
+WHOLE, LAST = "whole run", "last iterate"
 
 
 class Audit(NamedTuple):
-    """verdicts: of the whole run, and of each label of its releases alone.
+    """verdicts: of the whole run, and of each label of its releases that has a canary.
 
     defect: what is wrong before any test: it gave away data it did not release, moves further than it says, draws
     other noise, releases under a label never declared, or planned for more than ε. moved: by label, the largest share
@@ -69,7 +68,7 @@ class Audit(NamedTuple):
     @property
     def reach(self) -> float:
         """The largest ε that so many runs of somebody else's learner can refute."""
-        return reach(self.runs, self.delta, LEVEL, every=2)
+        return claims.reach(self.runs, self.delta, LEVEL, every=2)
 
     @property
     def passed(self) -> bool:
@@ -156,41 +155,41 @@ def auditable() -> list[str]:
         defaults = make_settings(algorithm, fixed)
         if isinstance(algorithm, LibrarySolver):  # see `functions.of_solver`
             continue
-        if algorithm.private and not algorithm.flaw(
-            defaults, algorithm.accounting(worlds.default_terms(algorithm).accounting)
-        ):
+        if algorithm.private and not algorithm.flaw(defaults, algorithm.accounting(rules.accounting(algorithm))):
             distinct[algorithms.display_name(algorithm.name, defaults)] = None
     return list(distinct)
 
 
 def _tested(done: Audit, setup: worlds.Setup, runs: int | None, seed: int, level: float, near: bool) -> Audit:
-    """`done` with the verdicts of this case: of all its tests, or of its canary."""
-    label = setup.case.label
-    runs = runs or _enough(setup, label, level, near)
+    """`done` with the verdict of this case: of its whole run, or of its canary."""
+    runs = runs or _enough(setup, level, near)
     sides = [_world(setup, problem, runs // 2, (seed, i)) for i, problem in enumerate(setup.pair[:2])]
-    compositions = list({one for world in sides for one in world.ledger})
     for world in sides:
         setup.sound(world.run)
-    everything = joint(compositions)
-    first, second = (_scores(setup, world) for world in sides)
-    wanted = [one for one in first if one in second and (not label or one == label)] or [WHOLE]
-    for one in sorted(wanted, key=lambda each: (each not in WHOLES, each)):
-        told = _claim(setup, everything, one)
-        scored = first[one], second[one]
-        if one == LEARNED:
-            scored = scores.along_the_means(*scores.with_telling_bits(*scored))
-        verdict = decide(*scored, told, level / len(wanted))
-        name = label or one
-        if name not in done.verdicts or done.verdicts[name].passed:
-            done.verdicts[name] = verdict
-        if not label and one in WHOLES and (needed := least_runs(told, level / len(wanted))) > runs:
-            done = done._replace(least=needed)
+    told = _claim(setup, [one for world in sides for one in world.ledger])
+    first, second = (_shown(setup, world) for world in sides)
+    hidden = first.ndim > 1
+    if hidden:
+        first, second = scores.with_telling_bits(first, second)
+    verdict = (claims.decide_by_best if hidden else claims.decide)(first, second, told, level)
+    name = setup.case.label or (LAST if hidden else WHOLE)
+    if name not in done.verdicts or done.verdicts[name].passed:
+        done.verdicts[name] = verdict
+    if not setup.case.label and (needed := claims.least_runs(told, level, _every(hidden))) > runs:
+        done = done._replace(least=needed)
     return done._replace(runs=max(done.runs, runs))
 
 
-def _claim(setup: worlds.Setup, everything: Composition, label: str) -> AuditClaim:
-    mine = tuple(entry for entry in everything if label in (*WHOLES, entry.label))
-    return claim(mine, setup.relation, setup.budget.delta)
+def _every(hidden: bool) -> int:
+    """Of the runs, the part that is not judged."""
+    return claims.BEST if hidden else claims.EVERY
+
+
+def _claim(setup: worlds.Setup, compositions: list[Composition]) -> AuditClaim:
+    """Of the releases of the case's label, or of all; of runs that released one or another composition."""
+    everything = claims.joint(list(dict.fromkeys(compositions)))
+    mine = tuple(entry for entry in everything if setup.case.label in ("", entry.label))
+    return claims.claim(mine, setup.relation, setup.budget.delta)
 
 
 class _World(NamedTuple):
@@ -209,63 +208,49 @@ def _world(setup: worlds.Setup, problem: Problem, k: int, seed: Any) -> _World:
     return _World(run, came.ledger, came.W, None if hidden else setup.replays(setup.pair, run, came, on=problem))
 
 
-def _scores(setup: worlds.Setup, world: _World) -> dict[str, np.ndarray]:
-    """By test; of what is hidden, vectors that a score has to be learnt for."""
+def _shown(setup: worlds.Setup, world: _World) -> np.ndarray:
+    """(k,) scores; of what is hidden (k, m) numbers that a score has to be learnt for."""
     run, _, W, replays = world
-    if replays is None:
-        return {LAST: _along_difference(setup.pair, W), LEARNED: _shown(run, W)}
-    whole = {WHOLE: scores.likelihood_ratio(run, *replays)}
-    return whole | (scores.by_label(run, *replays) if len(run.ledger.of(0)) > 1 else {})
-
-
-def _shown(run: Recorder, W: np.ndarray) -> np.ndarray:
-    """(k, m): final iterates, and whatever else was released beside hidden noise, each number once."""
+    if replays is not None:
+        label = setup.case.label
+        return scores.of_label(label, run, *replays) if label else scores.likelihood_ratio(run, *replays)
+    # Whatever else was released beside hidden noise, and first final iterates along the gradients' difference.
     of_each = [[one.output[i] for one in run.tape.get(None, [])] + [one.output[0] for one in run.tape.get(i, [])]
                for i in range(run.k)]  # fmt: skip
-    rows = [np.concatenate([W[i], *map(np.ravel, outputs)]) for i, outputs in enumerate(of_each)]
+    along = _along_difference(setup.pair, W)
+    rows = [np.concatenate([along[i : i + 1], W[i], *map(np.ravel, outputs)]) for i, outputs in enumerate(of_each)]
     width = max(map(len, rows))
-    table = np.array([np.pad(row, (0, width - len(row)), constant_values=np.nan) for row in rows])
-    # An iterate is often the last thing released: twice the same would only blur what is learnt.
-    return table[:, np.sort(np.unique(table, axis=1, return_index=True)[1])]
+    return np.array([np.pad(row, (0, width - len(row)), constant_values=np.nan) for row in rows])
 
 
-def _enough(setup: worlds.Setup, label: str, level: float, near: bool) -> int:
+def _enough(setup: worlds.Setup, level: float, near: bool) -> int:
     """Runs after which the bound of a release on its worst pair is within SHORT of the claim, by normal approximation.
 
-    Or, where not `near`, after which halved noise is seen with a probability of POWER, by the test for which the fewest
-    will do: what a neighbour moves of the claim is known, and doubles. The thresholds of best power for a loss of 2m
+    Or, where not `near`, after which halved noise is seen with a probability of POWER: what a neighbour moves of the
+    claim is known, and doubles. The thresholds of best power for a loss of 2m
     have error rates Φ(-m) both; each is estimated on n runs with a standard error of s = √(Φ(-m)Φ(m)/n)/φ(m) on the
     scale of Φ⁻¹, of which the level takes z for both (`decide`) and the power √2 times its quantile.
     """
     world = _world(setup, setup.pair.first, 2, 0)
-    run, found = world.run, _scores(setup, world)
-    everything = joint(world.ledger)
-    if _claim(setup, everything, label or WHOLE).unit == "ε":
+    told = _claim(setup, world.ledger)
+    if told.unit == "ε":
         return PURE_RUNS
-    shares = dict.fromkeys(found, HIDDEN)
+    share = HIDDEN
     if world.replays:
-        shares = {WHOLE: worlds.moved_in_all(run, world.replays)} | worlds.shares_moved(run, world.replays)
-    tests = [label] if label else list(found)
-    if WHOLE in tests and len(tests) > 1 and any(isinstance(entry.release, WithoutReplacement) for entry in everything):
-        tests.remove(WHOLE)  # composed, these have no tight bound: count on the releases of one label
-    of_each = level / (1 if label else len(found))
-    z, power = 2 * norm.isf(brentq(lambda p: fisher(p * p) - of_each, 1e-9, 0.5)), math.sqrt(2) * norm.ppf(POWER)
+        shares = worlds.shares_moved(world.run, world.replays)
+        share = shares[setup.case.label] if setup.case.label else worlds.moved_in_all(world.run, world.replays)
+    z, power = 2 * norm.isf(brentq(lambda p: claims.fisher(p * p) - level, 1e-9, 0.5)), math.sqrt(2) * norm.ppf(POWER)
 
     def judged(m: float, gap: float) -> int:
         spread = math.sqrt(norm.cdf(-m) * norm.cdf(m)) / norm.pdf(m)
-        return runs_of(math.ceil(((z + power) * spread / gap) ** 2))
+        return claims.runs_of(math.ceil(((z + power) * spread / gap) ** 2), _every(not world.replays))
 
-    wanted = []
-    for one in tests:
-        mu = float(_claim(setup, everything, one).at(np.array(0.3)))
-        # With half of the noise a loss doubles, but for that of a row in a Poisson sample, which the rate bounds.
-        doubles = (
-            0.0 if any(isinstance(entry.release, PoissonReplaced) for entry in everything) else 2 * shares[one] - 1
-        )
-        gap = max(doubles, LEAST_GAP) * mu
-        wanted.append((judged(mu / 2, SHORT * mu) if near else 0, judged((mu + gap) / 2, gap)))
-    best_near, noticed = map(min, zip(*wanted, strict=True))
-    return min(MOST_RUNS, max(noticed, min(best_near, setup.case.near_runs)))
+    mu = float(told.at(np.array(0.3)))
+    # With half of the noise a loss doubles, but for that of a row in a Poisson sample, which the rate bounds.
+    bounded = any(isinstance(entry.release, PoissonReplaced) for one in world.ledger for entry in one)
+    gap = max(0.0 if bounded else 2 * share - 1, LEAST_GAP) * mu
+    best_near = judged(mu / 2, SHORT * mu) if near else 0
+    return min(MOST_RUNS, max(judged((mu + gap) / 2, gap), min(best_near, setup.case.near_runs)))
 
 
 def _along_difference(pair: Neighbours, W: np.ndarray) -> np.ndarray:

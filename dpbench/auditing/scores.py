@@ -1,7 +1,7 @@
 """How much a transcript speaks for one data set against its neighbour.
 
 `likelihood_ratio` is the log-likelihood ratio of all releases: no test is better if the noise is what it should be,
-and whatever the noise is, what a test achieves is a fact. `by_label` looks at the releases of one label alone: each is
+and whatever the noise is, what a test achieves is a fact. `of_label` looks at the releases of one label alone: each is
 projected on the line between the two values it may hide, x = <o - (v + v')/2, v - v'>/(‖v - v'‖ std), a location
 family with a shift of at most 1/z, z the noise multiplier of its ledger entry; the score is the log-likelihood ratio at
 that largest shift. It is monotone in x, so its tests are no better than those on independent releases of multiplier z
@@ -24,6 +24,7 @@ from dpbench.auditing.transcript import RecordedRelease, Recorder, rate
 from dpbench.privacy.ledger import Allocated, DrawAfterTest, Gaussian, Laplace, Poisson, Sampled
 from dpbench.privacy.tukey import log_density
 
+NORMAL = ("normal", "symmetric", "isometric")
 LACKED = 1e300  # a loss beyond it is of a point that the neighbour never draws
 POINTS = 161  # of the quadratures: a score need not be exact
 
@@ -41,14 +42,13 @@ def likelihood_ratio(run: Recorder, first: Recorder, second: Recorder, neither: 
     return total
 
 
-def by_label(run: Recorder, first: Recorder, second: Recorder, neither: Recorder) -> dict[str, np.ndarray]:
-    """(k,) scores of each label whose releases are Gaussian, or Laplace of one number each."""
-    scores: dict[str, np.ndarray] = {}
+def of_label(label: str, run: Recorder, first: Recorder, second: Recorder, neither: Recorder) -> np.ndarray:
+    """(k,) scores of the releases of one label: Gaussian ones, or Laplace ones of one number each."""
+    total = np.zeros(run.k)
     for members, one, values in releases(run, first, second, neither):
-        if one.kind in ("normal", "symmetric", "isometric") or (one.kind == "laplace" and one.value.ndim == 1):
-            total = scores.setdefault(one.label, np.zeros(run.k))
-            np.add.at(total, members, _alone(one, values))
-    return scores
+        if one.label == label and (one.kind in NORMAL or (one.kind == "laplace" and one.value.ndim == 1)):
+            np.add.at(total, members, _location(*_on_the_line(one, values)))
+    return total
 
 
 def releases(
@@ -109,23 +109,20 @@ def _log_density(one: RecordedRelease, output: np.ndarray, value: np.ndarray, sc
     return -np.abs(x).sum(axis=1) if one.kind == "laplace" else -0.5 * (x * x).sum(axis=1)
 
 
-def _alone(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
+def _on_the_line(one: RecordedRelease, values: list[np.ndarray]) -> tuple[RecordedRelease, list[np.ndarray]]:
+    """The release as one number between two values as far apart as the ledger has them."""
     output, scale = flat(one, one.output), column(one.scale)
     first, second, neither = (flat(one, value) for value in values)
     line = first - second
     length = np.linalg.norm(line, axis=1, keepdims=True)
     unit = np.where(length > 0, line / np.where(length > 0, length, 1), np.eye(1, line.shape[1]))
-    event, chance = base(one.event), rate(one.event)
-    centre = (first + second) / 2 if chance == 1 or not isinstance(one.event, Poisson | Allocated) else neither
-    x = ((output - centre) * unit).sum(axis=1) / np.broadcast_to(scale, (len(output), 1))[:, 0]
-    half = 0.5 / event.noise_multiplier
-    if isinstance(event, Laplace):
-        return np.abs(x + half) - np.abs(x - half)
-    if isinstance(one.event, Poisson | Allocated):
-        return _mixed(np.zeros_like(x), 2 * half * x - 2 * half**2, chance)
-    plus, minus = half * x - half**2 / 2, -half * x - half**2 / 2
-    nothing = np.zeros_like(x)
-    return plus - minus if chance == 1 else _mixed(nothing, plus, chance) - _mixed(nothing, minus, chance)
+    event, missing = base(one.event), rate(one.event) < 1 and isinstance(one.event, Poisson | Allocated)
+    centre = neither if missing else (first + second) / 2
+    x = ((output - centre) * unit).sum(axis=1, keepdims=True) / scale
+    half, nothing = np.full_like(x, 0.5 / event.noise_multiplier), np.zeros_like(x)
+    kind = "laplace" if isinstance(event, Laplace) else "normal"
+    one = RecordedRelease(kind, one.label, one.event, nothing, x, 1.0)
+    return one, [2 * half, nothing, nothing] if missing else [half, -half, nothing]
 
 
 def base(event: Any) -> Gaussian | Laplace:

@@ -1,4 +1,4 @@
-"""The pair of neighbours that moves an algorithm's releases most, looked for instead of thought out.
+"""What an audit looks at: the cases and sizes of a method, and the neighbours that move its releases most.
 
 `neighbours` argues from the constants which pair is the worst; an author of a method may not have, and a sensitivity
 may be wrong on other pairs only. The values that noise hides are known on both worlds, so a run of two replicates and
@@ -7,25 +7,98 @@ its replays give the loss of one of `candidates` to the last digit, without stat
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase
 from dpbench.auditing.neighbours import CLIPPED, DeclaredRows, Extreme, Neighbours, declared, signs
-from dpbench.auditing.transcript import Recorder
-from dpbench.auditing.worlds import SPREAD, Setup, hides, moved_in_all, moved_in_each, shares_moved, within
+from dpbench.auditing.transcript import Leak, Recorder
+from dpbench.auditing.worlds import (
+    SPREAD,
+    STEPS,
+    Setup,
+    hides,
+    moved_in_all,
+    moved_in_each,
+    shares_moved,
+    within,
+)
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Relation
-from dpbench.problems import Problem, losses
+from dpbench.problems import Declaration, Problem, losses
 
+ROWS, COLUMNS, ITERATIONS = (4, 50, 500), (2, 30, 100), (STEPS, 30, 100)  # of the sizes at which a method is looked at
 REPLICATES = 2
 DRAWS = 1024  # of public randomness
 RUNGS = tuple(2.0**-i for i in range(1, 9)) + tuple(4.0**-i for i in range(5, 12))
 MORE = 0.01  # by which another pair has to move more than the one that was thought out
+
+
+def setups_of(
+    algorithm: Algorithm,
+    fixed: Mapping[str, Any],
+    epsilon: float,
+    case: AuditCase | None = None,
+    papers: bool = False,
+    loss: str = "",
+) -> tuple[list[Setup], list[Setup], list[Setup]]:
+    """What is inspected and tested, what is inspected alone, and what of that under the terms of the method's paper."""
+
+    def setup(one: AuditCase, papers: bool = papers) -> Setup:
+        one = _with_loss(algorithm, one, loss) if loss else one
+        return Setup(algorithm, one, fixed, epsilon, papers)
+
+    if case:
+        return [setup(case)], [], []
+    cases = [algorithm.audit_case, *algorithm.canaries]
+    cases = [one for one in cases if all(one.settings.get(key, value) == value for key, value in fixed.items())]
+    setups, further = [setup(one) for one in cases], [setup(algorithm.inspection_case())]
+    others = []
+    for one in [*setups, *further] if not papers else []:
+        with contextlib.suppress(UserError):  # a calibration with a flaw makes no claim to look at
+            other = setup(one.case, True)
+            others += [other] if other.budget != one.budget else []
+    return setups, further, others
+
+
+def _with_loss(algorithm: Algorithm, case: AuditCase, loss: str) -> AuditCase:
+    """The case with another loss, and a step where that has none of its own: noise does not follow it."""
+    algorithm.needs.check(Declaration(case.n, 1, loss=loss), algorithm.name, rows=False)  # in the words of a fit
+    settings = dict(case.settings)
+    if losses.get(loss).smoothness == math.inf and "step" in algorithm.Settings.__struct_fields__:
+        settings.setdefault("step", 1.0)
+    return replace(case, loss=loss, settings=settings)
+
+
+def sizes(*, thorough: bool = False) -> list[tuple[int, int, int]]:
+    """(rows, columns, steps) of the grid, all 27 or the 9 in which every pair of two of the three occurs once."""
+    places = itertools.product(range(3), repeat=3)
+    return [(ROWS[i], COLUMNS[j], ITERATIONS[t]) for i, j, t in places if thorough or (i + j + t) % 3 == 0]
+
+
+def at_sizes(
+    setups: list[Setup], grid: list[tuple[int, int, int]], farthest: Collection[str], seed: int
+) -> None:  # fmt: skip
+    """Leak where a run of another size moves further, or gives away more, than it says: what is wrong there alone."""
+    for n, d, T in grid:
+        for setup in setups:
+            try:
+                resized = setup.resized(n, d, T)
+            except UserError:  # by public numbers: the method is not for this size, so it does no harm there
+                continue
+            try:
+                within(resized.inspect(seed, few=True))
+                if setup is setups[0]:
+                    at_size(resized, farthest, seed)
+            except Leak as leak:
+                raise Leak(f"n = {n}, d = {d}, T = {T}: {leak}") from leak
 
 
 class Candidate(NamedTuple):

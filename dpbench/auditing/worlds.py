@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from traceback import extract_tb
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -36,46 +37,28 @@ COMPUTED_ON = "what it computes on"  # of a method that hides its noise there
 SAID = ("name", "title", "version", "counts_public", "unpaid", "diagnostics", "discloses", "private", "stops_early")
 
 
-class AuditTerms(NamedTuple):
-    """Under which an algorithm is audited."""
-
-    relation: ledger.Relation
-    accounting: str
-    delta: str | float
-
-
-def default_terms(algorithm: Algorithm) -> AuditTerms:
-    """Those that the estimators and `auto` run it under: replace-one where it can, the best accounting it has."""
-    relation = policy.RELATION
-    try:
-        algorithm.under(relation)
-    except UserError:
-        relation = algorithm.relation
-    return AuditTerms(relation, policy.accounting(algorithm), policy.delta(algorithm))
-
-
-def paper_terms(algorithm: Algorithm, case: AuditCase) -> AuditTerms:
-    """Those of its paper, with the accounting that the `case` asks for."""
-    return AuditTerms(algorithm.relation, case.accounting, algorithm.delta)
-
-
 class Setup:
     """What all runs of an algorithm on one case share.
 
-    relation, accounting: of the runs, by default what estimators and `auto` run the algorithm under. public: seeds of
-    the public randomness (`Tape`) of replicates 0, 1, …, over and over; () draws it in every run. pair: the data sets
-    to distinguish.
+    papers: under the relation, the accounting and the δ of its paper; else what estimators and `auto` run it under,
+    replace-one neighbours where it can and the best accounting it has. public: seeds of the public randomness (`Tape`)
+    of replicates 0, 1, …, over and over; () draws it in every run. pair: the data sets to distinguish.
     """
 
     public: Sequence[int] = ()
 
     def __init__(
         self, algorithm: Algorithm, case: AuditCase, fixed: Mapping[str, Any], epsilon: float,
-        terms: AuditTerms | None = None,
+        papers: bool = False,
     ) -> None:  # fmt: skip
-        self.algorithm, self.case, self.fixed, self.epsilon = algorithm, case, fixed, epsilon
-        self.terms = terms = terms or default_terms(algorithm)
-        self.budget = budget_of(algorithm, case.n, epsilon, terms.delta, terms.relation, terms.accounting)
+        self.algorithm, self.case, self.fixed, self.epsilon, self.papers = algorithm, case, fixed, epsilon, papers
+        relation, terms = algorithm.relation, (case.accounting, algorithm.delta)
+        if not papers:
+            terms = policy.accounting(algorithm), policy.delta(algorithm)
+            with contextlib.suppress(UserError):
+                algorithm.under(policy.RELATION)
+                relation = policy.RELATION
+        self.budget = budget_of(algorithm, case.n, epsilon, terms[1], relation, terms[0])
         steps = {"T": STEPS} if "T" in algorithm.Settings.__struct_fields__ else {}
         self.settings = make_settings(algorithm, {**steps, **case.settings, **fixed})
         self.pair = (drawn if case.drawn else neighbours)(algorithm, case, self.relation)
@@ -140,7 +123,7 @@ class Setup:
         if isinstance(background, tuple):
             background = tuple(np.resize(background, d).tolist())
         case = replace(self.case, n=n, d=d, settings=settings, background=background)
-        return Setup(self.algorithm, case, self.fixed, self.epsilon, self.terms)
+        return Setup(self.algorithm, case, self.fixed, self.epsilon, self.papers)
 
     def sound(self, run: Recorder) -> None:
         """Leak where the ledger is beyond the budget or noise is not what the ledger says."""

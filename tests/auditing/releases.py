@@ -16,7 +16,7 @@ import pytest
 
 from dpbench.auditing import noise, scores
 from dpbench.auditing.claims import AuditVerdict, claim, decide
-from dpbench.auditing.runs import LEARNED, LEVEL, WHOLE, audit
+from dpbench.auditing.runs import LEVEL, WHOLE, audit
 from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun
 from dpbench.auditing.worlds import ROUNDING, Setup, shares_moved
 from dpbench.errors import PrivacyError
@@ -293,7 +293,7 @@ def table(
         with weakened(0.5):
             halved = audit(name, EPSILON, seed=seed, papers=True)
         for label, verdict in correct.verdicts.items():
-            if label == LEARNED or (label == WHOLE and len(correct.verdicts) > 1):
+            if label == WHOLE and len(correct.moved) > 1:
                 continue
             (what,) = correct.moved if label == WHOLE else (label,)
             share, weak = correct.moved.get(what, math.nan), halved.verdicts[label]

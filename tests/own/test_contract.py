@@ -17,7 +17,7 @@ import pytest
 
 import dpbench
 from dpbench import algorithms
-from dpbench.auditing.cases import setups_of
+from dpbench.auditing.search import setups_of
 from dpbench.errors import PrivacyError, UserError
 from dpbench.leaderboard import entrants
 from dpbench.own import inputs, row_bound

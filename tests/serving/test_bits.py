@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dpbench import algorithms
-from dpbench.auditing.served import _drawn
+from dpbench.auditing.functions import _drawn
 from tests.serving.sessions import problem, run
 
 # method: (settings, loss, weights): small, and with every constant a public one
