@@ -1342,7 +1342,7 @@ AUDITING = [
            ELSEWHERE + "a_world_that_ends_early_has_not_passed", "a process that ends before its runs do has passed"),
     Mutant(SIZES, "                within(resized.inspect(seed, few=True))\n", "",
            PASSED + "[PlansForMoreInLongRuns]", "other sizes are not inspected"),
-    Mutant(SIZES, "                    at_size(resized, farthest, seed)\n", "                    pass\n",
+    Mutant(SIZES, "at_size(resized, farthest, seed, many=T == STEPS)", "pass",
            PASSED + "[AcrossBeyondThreeColumns]", "the farthest pair is not tried at other sizes"),
     Mutant(SIZES, "(STEPS, 30, 100)", "(STEPS, 5, 6)", PASSED + "[EveryTenthStepExact]",
            "runs of many steps are not looked at"),
@@ -1351,6 +1351,17 @@ AUDITING = [
            PASSED + "[DecoyAndTooLittle]", "hidden noise exempts all that is released"),
     Mutant(SIZES, "for rung in RUNGS:", "for rung in ():", PASSED + "[PowerClip]",
            "no rows shorter than the bound are tried"),
+    Mutant(SIZES, "candidate.words in farthest or (many and candidate.many)", "candidate.words in farthest",
+           PASSED + "[ScalesOfTheData]", "what shows among many rows is tried among four"),
+    Mutant(SIZES, "beside[\"curved\"] = corner, BENT", "pass", PASSED + "[WarmStart]", "no pair has curved others"),
+    Mutant(SIZES, "beside = {\"with small labels\": (corner, SHORT)}", "beside = {}",
+           PASSED + "[ClippedAtTheLongestLabel]", "all labels are of one size"),
+    Mutant(PAIRS, "yield self.compared(self.pair, seed, 1)", "pass", PASSED + "[AloneExact]",
+           "no run is of one replicate"),
+    Mutant("auditing/runs.py", "if fault := noise.alike(*(world.run for world in sides)):", "if fault := \"\":",
+           PASSED + "[OneStream]", "noise that all runs share is not noticed"),
+    Mutant("auditing/runs.py", "first, second = scores.with_telling_bits(first, second)", "pass",
+           PASSED + "[DecoyInTheLastBit]", "the last bits of what hides noise are not looked at"),
 ]  # fmt: skip
 
 MUTANTS = [

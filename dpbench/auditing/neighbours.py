@@ -14,6 +14,7 @@ On `probes` no release is at its worst, but what is not released shows.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -25,12 +26,14 @@ from dpbench.problems import Problem, losses
 
 CLIPPED = 1e6  # a residual far beyond every clipping threshold
 MOST_ROWS = 8  # of which each differs in turn
+BENT = 3.0  # a label by which a row is as curved as it may be, and not as steep
 
 
 class Extreme(losses.Loss):
     """ℓ' = -L₀ y and ℓ'' = bend·L₁·|y|, of a nonconvex loss bend·L₁·y, under the name and the constants of `loss`.
 
-    sided: ℓ'' is 0 where y < 0, so that rows of either label differ in their pull and in their curvature.
+    sided: ℓ'' is 0 where y < 0, so that rows of either label differ in their pull and in their curvature. Of the label
+    BENT it is a Huber loss: L₁z²/2 while |ℓ'| ≤ L₀.
     """
 
     def __init__(self, loss: losses.Loss, bend: float = 0.0, *, sided: bool = False) -> None:
@@ -43,15 +46,27 @@ class Extreme(losses.Loss):
         """Any label will do."""
 
     def value(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        return np.multiply(z, -self.lipschitz * y, out=out)
+        def bent() -> np.ndarray:
+            inside = np.minimum(self.lipschitz / self.smoothness, np.abs(z))
+            return self.smoothness * inside * (np.abs(z) - inside / 2)
+
+        return self._put(out, y, -self.lipschitz * y * z, bent)
 
     def derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-        out[...] = -self.lipschitz * y
-        return out
+        return self._put(
+            out, y, -self.lipschitz * y, lambda: np.clip(self.smoothness * z, -self.lipschitz, self.lipschitz)
+        )
 
     def second_derivative(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         bent = np.maximum(y, 0.0) if self.sided else np.abs(y) if self.convex else y
-        out[...] = self.curvature * bent
+        return self._put(
+            out, y, self.curvature * bent, lambda: self.smoothness * (abs(self.smoothness * z) <= self.lipschitz)
+        )
+
+    @staticmethod
+    def _put(out: np.ndarray, y: np.ndarray, plain: np.ndarray, bent: Callable[[], np.ndarray]) -> np.ndarray:
+        """Into `out`, which z may be, for rows of the label BENT the latter."""
+        out[...] = np.where(y == BENT, bent(), plain) if (y == BENT).any() else plain
         return out
 
     quadratic_bound = second_derivative

@@ -81,6 +81,16 @@ def _repeats(run: Recorder) -> Iterator[str]:
             yield f"{other}: its noise is not fresh: that of an earlier release ({label}) tells it"
 
 
+def alike(one: Recorder, other: Recorder) -> str:
+    """What is wrong with noise that two runs of other seeds share, in words; "" where nothing is seen."""
+    for (label, _, mine), (_, _, its) in itertools.islice(
+        zip(_residuals(one), _residuals(other), strict=False), RELEASES
+    ):
+        if mine.shape == its.shape and _dependent(np.clip(np.nan_to_num(mine * its), -4, 4)):
+            return f"{label}: runs of other seeds have the same noise"
+    return ""
+
+
 def _dependent(products: np.ndarray) -> bool:
     """Whether products of bounded numbers of mean 0 have another mean than 0."""
     if products.size < LEAST:

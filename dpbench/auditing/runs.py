@@ -21,7 +21,7 @@ from dpbench import algorithms
 from dpbench.algorithms import rules
 from dpbench.algorithms.base import SEARCHED, Algorithm, AuditCase, make_settings
 from dpbench.algorithms.library import LibrarySolver
-from dpbench.auditing import claims, scores, worlds
+from dpbench.auditing import claims, noise, scores, worlds
 from dpbench.auditing.claims import AuditClaim, AuditVerdict
 from dpbench.auditing.clean import told_apart
 from dpbench.auditing.neighbours import Neighbours
@@ -49,8 +49,8 @@ class Audit(NamedTuple):
     other noise, releases under a label never declared, or planned for more than ε. moved: by label, the largest share
     of what the ledger says that a neighbour moved a release by; near 1 where a pair is the worst there is. least: the
     fewest runs with which some bound can be above the claim of the whole run; 0 if `runs` is enough. pair: the
-    neighbours that a search chose. served: of a method that ran where no rows are, size → the result of its run; code:
-    how it ran then.
+    neighbours that a search chose. public: what the method counts as public, which is not audited. served: of a method
+    that ran where no rows are, size → the result of its run; code: how it ran then.
     """
 
     algorithm: str
@@ -62,6 +62,7 @@ class Audit(NamedTuple):
     moved: Mapping[str, float] = MappingProxyType({})
     least: int = 0
     pair: str = ""
+    public: str = ""
     served: Mapping[str, str] = MappingProxyType({})
     code: str = ""
 
@@ -112,7 +113,7 @@ def audit(
     with one_thread():
         try:
             setups, further, papers_own = setups_of(algorithm, fixed, epsilon, case, papers, loss)
-            done = done._replace(delta=setups[0].budget.delta)
+            done = done._replace(delta=setups[0].budget.delta, public=algorithm.public(setups[0].settings))
             setups = [with_best_coins(setup.sharpest(seed).placed(seed), seed) for setup in setups]
             for setup in [*setups, *further, *papers_own] if inspect else []:
                 inspected = worlds.within(setup.inspect(seed))
@@ -166,6 +167,8 @@ def _tested(done: Audit, setup: worlds.Setup, runs: int | None, seed: int, level
     sides = [_world(setup, problem, runs // 2, (seed, i)) for i, problem in enumerate(setup.pair[:2])]
     for world in sides:
         setup.sound(world.run)
+    if fault := noise.alike(*(world.run for world in sides)):
+        raise Leak(fault)
     told = _claim(setup, [one for world in sides for one in world.ledger])
     first, second = (_shown(setup, world) for world in sides)
     hidden = first.ndim > 1

@@ -18,9 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase
-from dpbench.auditing.neighbours import CLIPPED, DeclaredRows, Extreme, Neighbours, declared, signs
+from dpbench.auditing.neighbours import BENT, CLIPPED, DeclaredRows, Extreme, Neighbours, declared, signs
 from dpbench.auditing.transcript import Leak, Recorder
 from dpbench.auditing.worlds import (
+    SHORT,
     SPREAD,
     STEPS,
     Setup,
@@ -96,7 +97,7 @@ def at_sizes(
             try:
                 within(resized.inspect(seed, few=True))
                 if setup is setups[0]:
-                    at_size(resized, farthest, seed)
+                    at_size(resized, farthest, seed, many=T == STEPS)  # of long runs each is seconds
             except Leak as leak:
                 raise Leak(f"n = {n}, d = {d}, T = {T}: {leak}") from leak
 
@@ -104,13 +105,14 @@ def at_sizes(
 class Candidate(NamedTuple):
     """words: what it is. far: whether it has to start away from 0, where the loss as it is has gradients of length.
 
-    bent: whether the loss is steepest and curved at once, as no function is.
+    bent: whether the loss is steepest and curved at once, as no function is. many: whether it is for many rows.
     """
 
     words: str
     pair: Neighbours
     far: bool
     bent: bool = False
+    many: bool = False
 
 
 class SearchedPair(NamedTuple):
@@ -143,10 +145,10 @@ def searched(setup: Setup, seed: object) -> SearchedPair:
     return SearchedPair(best, words, most, farthest)
 
 
-def at_size(setup: Setup, farthest: Collection[str], seed: object) -> None:
-    """Leak where a pair of these words moves a release of `setup` further than the ledger says."""
+def at_size(setup: Setup, farthest: Collection[str], seed: object, *, many: bool) -> None:
+    """Leak where a pair of these words moves a release further than the ledger says; many: or one for many rows."""
     for i, candidate in enumerate(candidates(setup.algorithm, setup.case, setup.relation)):
-        if candidate.words in farthest:
+        if candidate.words in farthest or (many and candidate.many):
             _tried(setup, candidate, i, seed)
 
 
@@ -229,12 +231,34 @@ def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Ite
         second = gone if relation is Relation.ADD_REMOVE else of_size(row, -1.0, np.zeros(case.d))
         pair = Neighbours(of_size(row, 1.0, np.zeros(case.d)), second, gone)
         yield Candidate(f"a row at {rung:.2g} of {'the bound' if bounded else f'a label of {CLIPPED:g}'}", pair, False)
+    # What a row does by how the others count: as curved as they may be, short beside it, or of labels smaller than its.
+    problem = partial(_problem, said, Extreme(declares) if bounded else declares, size, 0.0)
+    beside = {"short": (SHORT * corner, 1.0), "short, against it": (SHORT * corner, -1.0)}
+    if not bounded:
+        beside = {"with small labels": (corner, SHORT)}
+    elif declares.smoothness < math.inf:
+        beside["curved"] = corner, BENT
+    for words, (others, its) in beside.items():
+        gone = problem(np.zeros(case.d), 0.0, others, its)
+        seconds = {"there or not": gone}
+        if relation is not Relation.ADD_REMOVE:
+            seconds = {"with either label": problem(axis, -1.0 if bounded else SHORT, others, its)}
+            if case.d > 1 and not algorithm.counts_public:
+                seconds["or one on another axis"] = problem(other_axis, 1.0, others, its)
+        for difference, second in seconds.items():
+            pair = Neighbours(problem(axis, 1.0, others, its), second, gone)
+            yield Candidate(f"the others {words}, a row on an axis {difference}", pair, False, many=True)
 
 
 def _problem(
-    said: DeclaredRows, loss: losses.Loss, size: float, shift: float, row: np.ndarray, label: float, others: np.ndarray
-) -> Problem:
-    """`row` with `label` times `size`, plus `shift`, and n - 1 of `others` with label 1."""
-    X, y = np.tile(others, (said.case.n, 1)), np.ones(said.case.n)
+    said: DeclaredRows, loss: losses.Loss, size: float, shift: float, row: np.ndarray, label: float,
+    others: np.ndarray, its: float = 1.0,
+) -> Problem:  # fmt: skip
+    """`row` with `label` times `size`, plus `shift`, and n - 1 of `others` with the label `its` times that.
+
+    Others that are curved point to and fro, so that a method that weighs rows by their labels starts among them.
+    """
+    X, y = np.tile(others, (said.case.n, 1)), np.full(said.case.n, its)
+    X[1::2] *= -1.0 if its == BENT else 1.0
     X[0], y[0] = row, label
     return said.problem(X, y * size + shift, loss)

@@ -256,6 +256,8 @@ class Setup:
 
     def _inspected(self, seed: Any, few: bool) -> Iterator[tuple[Recorder, list[Recorder]]]:
         """A run on the first of each pair, and its replays on the pair."""
+        if not few:  # of one replicate, as a fit is
+            yield self.compared(self.pair, seed, 1)
         if self.case.steepest:
             # Removing is the other direction of the same relation, and may move a release more.
             back = self.pair.turned()

@@ -15,7 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from dpbench.algorithms.base import Diagnostic, RunResult
+from dpbench.algorithms.base import Diagnostic, Needs, RunResult
 from tests.auditing.cheats import Carrier, Honest
 
 
@@ -153,6 +153,54 @@ class HonestPowerClip(PowerClip):
     """The same with no row longer than c."""
 
     longest = 1.0
+
+
+# Where the row that differs changes how the others count
+
+
+class WarmStart(Honest):
+    """Gradients are taken beside a model of the data, to which the other rows' slopes follow."""
+
+    def value(self, problem, W):
+        return problem.gradient(W + 20 * problem.X.T @ problem.y / problem.n)
+
+
+class ScalesOfTheData(Honest):
+    """Columns are divided by their root mean squares, so that no row gets longer, and the others shorter."""
+
+    def value(self, problem, W):
+        scales = np.sqrt((problem.X**2).mean(axis=0)) + 1e-3
+        return problem.gradient(W / scales) * scales.min() / scales
+
+
+class ClippedAtTheLongestLabel(Honest):
+    """Slopes are clipped at the largest label, and noise is scaled by it."""
+
+    needs = Needs(losses=("squared",))
+
+    def value(self, problem, W):
+        return problem.bounded_gradient(W, float(np.abs(problem.y).max()))
+
+    def sensitivity(self, problem):
+        return 2 * float(np.abs(problem.y).max()) / problem.n
+
+
+# Where runs are made one by one, or more than once
+
+
+class AloneExact(Honest):
+    """One replicate, as of a fit, takes the exact gradient."""
+
+    def step(self, problem, W, G, noisy, settings, t):
+        return W - settings.step * (G if len(W) == 1 else noisy)
+
+
+class OneStream(Honest):
+    """Noise comes from streams of their own numbers, whatever the run."""
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        mechanisms.releases.noise = [np.random.default_rng((7, i)) for i in range(len(W))]
+        return super().run(problem, W, mechanisms, settings, trace)
 
 
 # Behind hidden noise
@@ -313,6 +361,11 @@ FAILS = {
     AcrossBeyondThreeColumns: "gradient: a neighbour moves it by 1.41",
     CurvedOnly: "a neighbour moves it by 1.1",
     PowerClip: "of what the ledger says (a row at 0.016 of the bound)",
+    WarmStart: "(the others curved, a row on an axis with either label)",
+    ScalesOfTheData: "of what the ledger says (the others ",
+    ClippedAtTheLongestLabel: "noise of another scale",
+    AloneExact: "W",
+    OneStream: "",
     DecoyAndTooLittle: "gradient: a neighbour moves it by 2",
     HiddenNoiseInAColumn: "columns.first",
     DecoyWithAttributes: "W.labels",

@@ -50,7 +50,10 @@ def test_too_few_runs_for_the_claim_say_how_many_could(call, one_process):
     (line,) = [one for one in out.splitlines() if "cannot reach the claim" in one]
     assert line.startswith("dp-nag at ε = 4: 100 runs cannot reach the claim; --runs ")
     enough = line.split("--runs ")[1].split()[0]
-    assert "cannot reach" not in call("--algo", "dp-nag", "--eps", 4, "--runs", enough)[1]
+    out = call("--algo", "dp-nag", "--eps", 4, "--runs", enough)[1]
+    assert "cannot reach" not in out
+    assert "dp-nag at ε = 4: not audited, as it counts as public: the top eigenvalue of XᵀX/n (L)" in out
+    assert [line.split()[2:] for line in out.splitlines() if " gradient " in line] == [["gradient", "1"]]
 
 
 def test_neighbours_that_were_searched_are_named(call, tmp_path):
@@ -64,7 +67,12 @@ def test_a_plugin_with_too_little_noise_fails_with_exit_code_1(call, tmp_path):
     (tmp_path / "mine.py").write_text(WRONG)
     code, out, _ = call("--algo", "mine.py:TooLittle", "--eps", 4)
     assert code == 1
-    assert "FAIL: mine.py:TooLittle at ε = 4" in out
+    assert "FAIL: mine.py:TooLittle at ε = 4: n = 4, d = 2, T = 4: ReleaseRequest: gradient: sensitivity 0.25 is" in out
+    code, out, _ = call("--algo", "mine.py:TooLittle", "--eps", 4, "--in-process")
+    assert (code, out) == (
+        1,
+        "\nFAIL: mine.py:TooLittle at ε = 4: gradient: a neighbour moves it by 2 of what the ledger says\n",
+    )
 
 
 @pytest.mark.parametrize(
