@@ -28,14 +28,14 @@ from dpbench.auditing.neighbours import Neighbours
 from dpbench.auditing.search import at_sizes, searched, setups_of, sizes, with_best_coins
 from dpbench.auditing.transcript import Leak, Recorder
 from dpbench.errors import UserError, at_least
-from dpbench.privacy.ledger import Composition, PoissonReplaced
+from dpbench.privacy.ledger import Composition, PoissonReplaced, PureDP
 from dpbench.problems import Problem, losses
 from dpbench.run.execute import one_thread
 
 LEVEL = 0.01
 SHORT = 0.15  # of a Gaussian claim, what the bound of a sound release on its worst pair stays below it by
 POWER = 0.99  # to notice halved noise
-HIDDEN = 0.8  # of the claim, what a final iterate may give away
+HIDDEN, SELECTED = 0.8, 0.7  # of the claim, what a final iterate may give away, and selections beside other releases
 LEAST_GAP = 0.3  # of the loss over the claim, of cases that tell little
 PURE_RUNS = 20_000  # two Laplace releases in two dimensions: 1 run in 16 has the largest loss
 MOST_RUNS = 200_000
@@ -249,9 +249,10 @@ def _enough(setup: worlds.Setup, level: float, near: bool) -> int:
         return claims.runs_of(math.ceil(((z + power) * spread / gap) ** 2), _every(not world.replays))
 
     mu = float(told.at(np.array(0.3)))
+    kinds = {type(entry.release) for one in world.ledger for entry in one}
+    share *= SELECTED if PureDP in kinds else 1.0
     # With half of the noise a loss doubles, but for that of a row in a Poisson sample, which the rate bounds.
-    bounded = any(isinstance(entry.release, PoissonReplaced) for one in world.ledger for entry in one)
-    gap = max(0.0 if bounded else 2 * share - 1, LEAST_GAP) * mu
+    gap = max(0.0 if PoissonReplaced in kinds else 2 * share - 1, LEAST_GAP) * mu
     best_near = judged(mu / 2, SHORT * mu) if near else 0
     return min(MOST_RUNS, max(judged((mu + gap) / 2, gap), min(best_near, setup.case.near_runs)))
 
