@@ -1194,6 +1194,8 @@ SERVING += [
            "a built-in method runs where code of others has changed it"),
     Mutant("run/cluster.py", "THEIRS if foreign else OURS", "THEIRS", APART,
            "a built-in method runs in the process of code of others"),
+    Mutant("run/execute.py", "if os.getpid() != process:", "if False:",
+           "run/test_runner.py::test_a_method_that_forks_answers_once", "the row of one job is that of another"),
     Mutant("algorithms/registry.py", "    os._exit = ended\n", "",
            "run/test_runner.py::test_a_file_that_ends_its_process_is_a_mistake_of_its_own",
            "a file ends the command with success"),

@@ -37,7 +37,7 @@ from dpbench import algorithms, datasets
 from dpbench.algorithms import registry
 from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult
 from dpbench.datasets import cache
-from dpbench.errors import Defect, UserError, WorkerDied
+from dpbench.errors import Defect, UserError, WorkerDied, one_line
 from dpbench.privacy.noise import stream
 from dpbench.problems import Problem, build
 from dpbench.problems.optimum import NoOptimum, Optimum
@@ -152,13 +152,16 @@ OURS, THEIRS = OtherProcess(), OtherProcess()  # for dpbench's own code alone, a
 def answer(place: int, driver: int) -> None:
     """In a process of its own: compute what is asked for over the pipe `place`, until its other end is closed."""
     end_with(driver)
-    with Connection(place) as pipe, contextlib.suppress(EOFError, OSError):
+    process = os.getpid()
+    with contextlib.suppress(EOFError, OSError), Connection(place) as pipe:
         while True:
             jobs, os.environ["DPBENCH_DATA"] = pipe.recv()
             try:
                 made = execute(jobs)
             except BaseException as error:  # Ctrl-C is not heard here, so it is the method that raised
                 made = [failed_row(job, error) for job in jobs], []
+            if os.getpid() != process:  # a fork that the method made, which would answer a second time
+                registry.EXIT(0)
             pipe.send(made)
 
 
@@ -329,7 +332,7 @@ def code_of(job: Job, settings: BaseSettings) -> str:
 def failed_row(job: Job, error: BaseException) -> Row:
     """The row of a job that raised: its description, and one line on why."""
     algorithm = algorithms.get(job.algorithm)
-    line, traceback = " ".join(str(error).split()) or type(error).__name__, ""
+    line, traceback = one_line(str(error), 500) or type(error).__name__, ""
     if not isinstance(error, UserError | Defect | WorkerDied):
         line = f"{type(error).__name__}: {line}{_place(error, algorithm)}"[:500]
         traceback = "".join(format_exception(error)) if error.__traceback__ else ""

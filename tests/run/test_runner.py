@@ -165,7 +165,8 @@ class Exiting(Algorithm):
 
 @pytest.mark.thorough_for("raise SystemExit*", "os.closerange*")
 @pytest.mark.parametrize(("ends", "status", "told"), [
-    ("raise SystemExit(0)", "defect", "SystemExit: 0"), ("raise KeyboardInterrupt", "defect", "KeyboardInterrupt"),
+    ("raise SystemExit(0)", "defect", "SystemExit: 0"), ("raise OSError('a\\x1b[2Jb')", "defect", "OSError: a [2Jb"),
+    ("raise KeyboardInterrupt", "defect", "KeyboardInterrupt"),
     ("os._exit(0)", "defect", "SystemExit: 0"), ("registry.EXIT(0)", "died", "died 3 times (it ended with 0)"),
     ("os.closerange(3, 64)", "died", "its worker process died 3 times"),
 ])  # fmt: skip
@@ -184,6 +185,16 @@ def test_a_file_that_ends_its_process_is_a_mistake_of_its_own(tmp_path):
     (tmp_path / "ending.py").write_text("import os\nos._exit(0)\n")
     with pytest.raises(UserError, match="cannot be imported: SystemExit: 0"):
         jobs(1, algorithm=f"{tmp_path / 'ending.py'}:Ending")
+
+
+def test_a_method_that_forks_answers_once(tmp_path):
+    """The fork's answer was taken for that to the next job."""
+    ends = "os.fork(); return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label='w')"
+    (tmp_path / "forking.py").write_text(EXITING.format(ends=ends))
+    store, file = Store(tmp_path, "p", "e"), f"{tmp_path / 'forking.py'}:Exiting"
+    todo = [make_job(problem="synthetic", algorithm=file, epsilon=epsilon, seed=0) for epsilon in (1.0, 2.0, 3.0)]
+    assert runner.run(todo, store).statuses == {"done": 3}
+    assert set(store.runs()["epsilon"]) == {1.0, 2.0, 3.0}
 
 
 PATCHING = """

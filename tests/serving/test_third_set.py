@@ -18,7 +18,18 @@ from dpbench import algorithms
 from dpbench.algorithms import coordinate
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.exact_release import SeededMechanisms
-from dpbench.privacy.ledger import Allocated, Gaussian, PoissonReplaced, Radial, plain
+from dpbench.privacy.ledger import (
+    ZCDP,
+    Allocated,
+    BoundedRange,
+    Gaussian,
+    LogisticPerturbation,
+    ObjectivePerturbation,
+    PoissonReplaced,
+    Radial,
+    Relation,
+    plain,
+)
 from dpbench.problems.exact import ExactProblem
 from dpbench.serving import process, sandbox, wire
 from dpbench.serving import server as serving
@@ -59,6 +70,7 @@ def moved(*moves):
     return release(asked(recipe), sensitivity=0.2 / N)
 
 
+JACOBIAN = ObjectivePerturbation(30.0, 1e-9, 1e-6)
 POISSON = ("sample", PoissonReplaced(0.1, Gaussian(40.0)), 1)
 ATTACKS = {
     # sizes that are none, or more than there are
@@ -119,6 +131,35 @@ ATTACKS = {
         "not a release"),
     "an allocation under replace-one": (
         [planned(("sample", Allocated(4, Gaussian(40.0)), 1))], "add-remove"),
+    # words and numbers that mean something else to another part of the server
+    "a curvature that is another attribute of the loss": (
+        [release(asked(wire.HessianSum(at=AT, curvature="derivative")), "symmetric", 10.0)], "must be hess or qu"),
+    "a curvature that is an attribute of all objects": (
+        [release(asked(wire.HessianSum(at=AT, curvature="__class__")), "symmetric", 10.0)], "must be hess or qu"),
+    "a sample of 3.9999999 rows at the price of 4": (
+        [planned(SAMPLE), drawn(size=3.9999999), on_sample(1)], "beyond its plan"),
+    "a tolerance that no solver reaches, and the noise of it": (
+        [release(minimiser(False, gamma=1e-30).value, sensitivity=1e-29)], "it moves by up to"),
+    "a term of the other relation": (
+        [planned(("term", LogisticPerturbation(30.0, 0.5, Relation.ADD_REMOVE), 1))], "accounted under add-remove"),
+    "a term whose proof knows another Jacobian": (
+        [planned(("term", JACOBIAN, 1), ("output", Gaussian(40.0), 1)),
+         wire.TermRequest(event=plain(JACOBIAN), label="term"), minimiser(True)], "a smaller Jacobian"),
+    "a release paid as a mechanism of which only ρ is known": (
+        [planned(("gradient", ZCDP(0.00125), 1)), release()], "beyond its plan"),
+    "a choice paid as one of bounded range": ([planned(("choice", BoundedRange(0.5), 1)), choose()], "beyond its plan"),
+    "an eigenvalue of one row as that of all": (
+        [release(asked(wire.LeastEigenvalue(of=wire.HessianSum(at=AT, rows=wire.ChosenRows(rows=[0])), unit=1.0), 1.0),
+                 sensitivity=1.0 / N)], "it moves by up to"),
+    "an offset that would broadcast": ([release(asked(offset=wire.numbers(np.ones(D))))], "of another shape"),
+    "a model without axes": (
+        [release(asked(wire.GradientSum(at=wire.SentArray(shape=[], f8=bytes(8)))))], "is asked for"),
+    "an entry beyond the columns that are named": (
+        [release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[2], entry=1)))], "once each"),
+    "a choice of infinite sensitivity": ([planned(CHOICE), choose(sensitivity=INF)], "OverflowError"),
+    "constants at both ends of float64": (
+        [planned(CHOICE), choose(score=wire.GreedyScore(
+            rule="gs-s", at=AT, constants=wire.numbers([2.0**900, 2.0**-900, 1.0]), l1=1.0))], "a score moves by"),
 }  # fmt: skip
 
 
