@@ -266,7 +266,7 @@ SUBMITTING = [
 
 PAGES = "reporting/test_pages.py::test_"
 REPORTING = [
-    Mutant("reporting/matrix.py", '("" if record["setting"] == BOTH else record["setting"])', '""',
+    Mutant("reporting/reproduction.py", '("" if record["setting"] == BOTH else record["setting"])', '""',
            PAGES + "every_verdict_of_a_claim_is_shown_with_what_it_is_of", "a verdict of one setting stands for both"),
     Mutant("reporting/summary.py", "if one.survival else one.word", "if True else one.word",
            "reporting/test_diff.py::test_only_a_value_that_is_reproduced_survives_or_not",

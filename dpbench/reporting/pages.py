@@ -18,7 +18,7 @@ from markupsafe import Markup
 
 from dpbench import experiments, files
 from dpbench.errors import counted
-from dpbench.reporting import errata_pages, glossary, manifest, matrix, reproduction
+from dpbench.reporting import errata_pages, glossary, manifest, reproduction
 from dpbench.reporting.html import articles, badge, breakable, folding, image, join, link, page, table, tag
 from dpbench.study.declare import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
 
@@ -70,7 +70,7 @@ def _overview(folder: Path, manifests: dict[str, dict[str, Any]], cells: Any) ->
     sections = []
     if len(reproduction.cells_of(cells)):
         picture = figure(folder, reproduction.NAME, f"{reproduction.TITLE}: {reproduction.in_all(cells).sentence()}")
-        sections.append((reproduction.NAME, reproduction.TITLE, picture + matrix.headline_table(cells)))
+        sections.append((reproduction.NAME, reproduction.TITLE, picture + reproduction.headline_table(cells)))
     sections.append(("experiments", "Figures and tables", _experiments(profile, manifests)))
     errata = Markup(
         f"{errata_pages.INTRO} {errata_pages.summary()} {link('errata.html', 'All entries, with the numbers')}."
@@ -214,10 +214,10 @@ def _judged(artefact: dict[str, Any], one: dict[str, Any]) -> tuple[str, str, Ma
     told = method(artefact, "../")
     if artefact["name"] == manifest.SCORECARD:
         read = tag("p", glossary.linked(CLAIMS, "../"), cls="caption")
-        return artefact["name"], "Claims, judged on these rows", read + matrix.claims_list(records) + told + files
+        return artefact["name"], "Claims, judged on these rows", read + reproduction.claims_list(records) + told + files
     report = f"dpbench report --experiment {one['experiment']} --profile {one['profile']}"
-    listed = matrix.values(records, {each["name"]: each["command"] or report for each in one["artefacts"]})
-    return "values", artefact["title"], matrix.legend() + told + listed + files
+    listed = reproduction.values(records, {each["name"]: each["command"] or report for each in one["artefacts"]})
+    return "values", artefact["title"], reproduction.legend() + told + listed + files
 
 
 def _file(name: str) -> Markup:

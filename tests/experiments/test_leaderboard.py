@@ -8,7 +8,7 @@ import pytest
 
 import dpbench
 from dpbench import experiments
-from dpbench.experiments.leaderboard import board, tables
+from dpbench.experiments.leaderboard import artefacts, board
 from dpbench.leaderboard import places, tracks
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, NOTHING
@@ -156,7 +156,7 @@ def test_held_out_rows_score_by_loss_against_that_of_nothing(context):
     assert found.kept(1.0).tolist() == [-table[AUTO]] == [-table[found.choice["iris"]]] == pytest.approx([kept])
     assert table[NOTHING] == 0.0
     assert len(found.kept(1.0, loss="squared")) == 0
-    told = tables.held_out(context)[0].data
+    told = artefacts.held_out(context)[0].data
     assert sorted(told["place"]) == list(range(1, len(told) + 1))
     assert told.sort_values("place")["median"].is_monotonic_decreasing
     problem = build("iris")

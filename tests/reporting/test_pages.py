@@ -8,7 +8,7 @@ from markupsafe import Markup
 from dpbench import experiments
 from dpbench.cli import main
 from dpbench.reporting import build as report
-from dpbench.reporting import matrix, pages
+from dpbench.reporting import pages, reproduction
 from dpbench.reporting.html import breakable, join, table, tag
 from dpbench.run.store import Store
 from dpbench.study.context import Context
@@ -172,12 +172,12 @@ def test_every_verdict_of_a_claim_is_shown_with_what_it_is_of():
         one | {"setting": "both", "case": "no noise", "verdict": "held"},
         one | {"setting": "both", "case": "tree, ρ = 10", "verdict": "open"},
     ]
-    assert f'<p class="caption">{matrix.MARKS}' in matrix.legend()
-    listed = matrix.claims_list(several)
+    assert f'<p class="caption">{reproduction.MARKS}' in reproduction.legend()
+    listed = reproduction.claims_list(several)
     assert [listed.count(f">{word}<") for word in ("held", "open")] == [1, 1]
     assert all(f"({case})" in listed for case in ("no noise", "tree, ρ = 10"))
     apart = [one | {"setting": "at a proven ε", "case": "", "verdict": "not held"}]
-    assert "(at a proven ε)" in matrix.claims_list(apart)
+    assert "(at a proven ε)" in reproduction.claims_list(apart)
 
 
 def test_the_same_rows_give_the_same_bytes_and_no_trace_of_the_place(site, small, tmp_path):

@@ -23,7 +23,7 @@ def frame(*more):
 
 
 def test_the_table_has_each_count_in_its_column():
-    for line in reproduction.table(frame()).to_dict("records"):
+    for line in reproduction.counts_table(frame()).to_dict("records"):
         assert line | {"paper": ""} == {
             "paper": "", "values": 27, "left out": 6, "exact": 3, "match": 2, "differs": 1, "blind to noise": 7,
             "noise not planted": 8, "still come out at a proven ε": "3 of 5",

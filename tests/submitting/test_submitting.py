@@ -15,7 +15,7 @@ import pytest
 import dpbench
 from dpbench.cli import main
 from dpbench.errors import UserError
-from dpbench.experiments.leaderboard import EXPERIMENT, board, tables
+from dpbench.experiments.leaderboard import EXPERIMENT, artefacts, board
 from dpbench.problems import build
 from dpbench.run import executors
 from dpbench.run.row import Row
@@ -40,7 +40,7 @@ def test_an_honest_method_has_a_place_by_runs_that_nobody_could_foresee(made, sm
     checked = json.loads((folder / "checked.json").read_text())
     assert (checked["how"], checked["placed"]) == (SERVED, True)
     context = Context(EXPERIMENT, "quick", Store(tmp_path, "quick", "leaderboard"))
-    (line,) = tables.submitted(context)[0].frame.to_dict("records")
+    (line,) = artefacts.submitted(context)[0].frame.to_dict("records")
     assert (line["method"], line["how it was run"]) == ("honest-steps †", "served")
     assert board.marked({"title": "Theirs", "library": "a-library"}) == "Theirs ‡"
     # the transcript of one run a cell: whoever has no data can follow it

@@ -11,7 +11,7 @@ How rows become places is `dpbench.leaderboard.places`; who enters at which sett
 
 from __future__ import annotations
 
-from dpbench.experiments.leaderboard import figures, tables
+from dpbench.experiments.leaderboard import artefacts
 from dpbench.leaderboard import tracks
 from dpbench.study.experiment import Experiment
 
@@ -20,7 +20,7 @@ EXPERIMENT = Experiment(
     title="All private methods side by side",
     citation="not in any of the papers",
     package="dpbench.leaderboard",
-    modules=(tables, figures),
+    modules=(artefacts,),
     order=(
         "kept",
         "held_out",
