@@ -1,6 +1,6 @@
 """Artefacts, claims and errata of made-up papers, whose words are given in the call and not in a words.md."""
 
-from dpbench.study.declare import Artefact, Claim, Erratum, keep
+from dpbench.study.claims import Artefact, Claim, Erratum, keep
 
 
 def artefact(name, title):

@@ -16,8 +16,8 @@ from dpbench.errors import UserError, counted, nearest, silent
 from dpbench.leaderboard import stored
 from dpbench.reporting.scorecard import in_words, judged, statement, verdicts
 from dpbench.run.executors import pooled
+from dpbench.study.claims import Artefact
 from dpbench.study.context import Context, contexts
-from dpbench.study.declare import Artefact
 from dpbench.study.experiment import PLANTED, Experiment
 
 PRINTED = ("Fig.", "Table", "App.")  # how the title of what is in the paper begins

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from dpbench import experiments, files
 from dpbench.reporting.html import badge, breakable, folding, join, link, paragraphs, table, tag
-from dpbench.study.declare import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, Erratum
+from dpbench.study.claims import FALSE, HARMLESS, NEEDS_DATA, UNPROVED, Case, Erratum
 from dpbench.study.output import markdown
 
 TITLE = "Privacy errata"

@@ -20,7 +20,7 @@ from dpbench import experiments, files
 from dpbench.errors import counted
 from dpbench.reporting import errata_pages, glossary, manifest, reproduction
 from dpbench.reporting.html import articles, badge, breakable, folding, image, join, link, page, table, tag
-from dpbench.study.declare import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
+from dpbench.study.claims import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
 
 SITE = "dpbench"
 DESCRIPTION = "Differentially private optimisers, side by side"

@@ -21,7 +21,7 @@ from dpbench.reporting import glossary
 from dpbench.reporting.html import badge, breakable, join, link, table, tag
 from dpbench.reporting.manifest import VALUES, records
 from dpbench.study import laws
-from dpbench.study.declare import BOTH
+from dpbench.study.claims import BOTH
 from dpbench.study.headline import Headline, headline
 from dpbench.study.output import Figure, markdown
 from dpbench.study.style import figure_style

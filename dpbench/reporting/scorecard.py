@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pandas as pd
 
+from dpbench.study.claims import Artefact, Claim, Verdict, settings_of
 from dpbench.study.context import Context, memoised
-from dpbench.study.declare import Artefact, Claim, Verdict, settings_of
 from dpbench.study.experiment import PLANTED, Experiment
 from dpbench.study.headline import headline
 from dpbench.study.output import Table

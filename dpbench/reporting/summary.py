@@ -24,8 +24,8 @@ from dpbench.reporting.scorecard import in_words as survival
 from dpbench.reporting.scorecard import judged as printed_cells
 from dpbench.reporting.scorecard import statement, verdicts
 from dpbench.run.store import Store
+from dpbench.study.claims import NOT_ENOUGH
 from dpbench.study.context import contexts
-from dpbench.study.declare import NOT_ENOUGH
 from dpbench.study.overview import in_words
 from dpbench.study.statistics import or_infinite
 from dpbench.study.value_verdict import NO_DATA, Judged

@@ -7,7 +7,7 @@ A paper is a package under `experiments/`: a `grid.toml` (see `study.grid` for t
 
 - `paper`: `PAPER = Paper(__name__)`; `@PAPER.artefact("fig2")`, `@PAPER.claim("ten-times")` or `@PAPER.erratum("…")`
   over functions that give numbers; `Ends`, means by named keys; `drawn_lines`, panels of lines with their gaps.
-- `declare`: what these declare; `each` for several of one function. A claim returns `Verdict.of(held, numbers)`, or
+- `claims`: what these declare; `each` for several of one function. A claim returns `Verdict.of(held, numbers)`, or
   yields several with a `case`; `Verdict(OPEN, …)` where the rows do not decide, `Verdict(NOT_TESTABLE, …)` where it
   could not have come out otherwise; it raises `NotEnough(what)` where rows are missing.
 - `context`: claims and artefacts are functions of a `Context`: `context.rows("fig2")`, `.traces(runs)`,

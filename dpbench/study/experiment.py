@@ -14,7 +14,7 @@ from typing import Any
 
 from dpbench.errors import UserError, nearest
 from dpbench.files import read_toml
-from dpbench.study.declare import BOTH, Artefact, Claim, Erratum, declared
+from dpbench.study.claims import BOTH, Artefact, Claim, Erratum, declared
 from dpbench.study.grid import Grid, GridEntry, load_grid, serving
 from dpbench.study.value_verdict import Cell, Switch
 
@@ -23,7 +23,7 @@ PLANTED = "planted"  # the artefact of runs that are wrong on purpose, of every 
 
 @dataclass(frozen=True)
 class Experiment:
-    """One paper: its grid file, and what its modules declare (see `study.declare`).
+    """One paper: its grid file, and what its modules declare (see `study.claims`).
 
     modules: where artefacts, claims and errata are declared, in the order of the report; order: names of artefacts
     that come first, in this order, where that of the modules is not the paper's.

@@ -34,9 +34,9 @@ import pandas as pd
 
 from dpbench import frames
 from dpbench.run import outcomes
-from dpbench.study import declare
+from dpbench.study import claims
+from dpbench.study.claims import NOT_TESTABLE, Artefact, Claim, Erratum, NotEnough, Verdict, Why
 from dpbench.study.context import Context, select
-from dpbench.study.declare import NOT_TESTABLE, Artefact, Claim, Erratum, NotEnough, Verdict, Why
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
 from dpbench.study.panels import Panels, band
@@ -175,7 +175,7 @@ class Paper:
                 drawn.finding = words.get("Finding", values) if values.get("found", True) else ""
                 return drawn
 
-            return declare.keep(function, Artefact(name, words.title.format_map(parameters), render))
+            return claims.keep(function, Artefact(name, words.title.format_map(parameters), render))
 
         return declared
 
@@ -243,7 +243,7 @@ class Paper:
 
             parts = ("", "Place", "Shows", "Why")
             text, place, shows, why = (words.get(part, self.phrases | parameters) for part in parts)
-            return declare.keep(function, Claim(name, text, check, place, shows, _whys(why), interval, power))
+            return claims.keep(function, Claim(name, text, check, place, shows, _whys(why), interval, power))
 
         return declared
 
@@ -251,7 +251,7 @@ class Paper:
         """Declare an erratum whose cases the function gives."""
         words = self.words(f"erratum {name}")
         ran, misses, bounds = (words.get(part, self.phrases) for part in ("Ran", "Misses", "Bounds"))
-        return lambda function: declare.keep(function, Erratum(name, words.title, ran, misses, bounds, function))
+        return lambda function: claims.keep(function, Erratum(name, words.title, ran, misses, bounds, function))
 
     def rows(self, context: Context, artefact: str, **names: str) -> pd.DataFrame:
         """The artefact's runs with a result: a column per setting, `excess` (infinite where diverged), and `on`.

@@ -13,8 +13,8 @@ from functools import cached_property
 
 import pandas as pd
 
+from dpbench.study.claims import HELD, NOT_ENOUGH, NotEnough, Verdict
 from dpbench.study.context import Context
-from dpbench.study.declare import HELD, NOT_ENOUGH, NotEnough, Verdict
 from dpbench.study.value_verdict import NOISE
 
 # What a run and the same run with wrong noise have in common; their keys differ by the factor on the noise.

@@ -4,7 +4,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from dpbench.study import paper
-from dpbench.study.declare import HELD
+from dpbench.study.claims import HELD
 
 
 def first_verdict(claim, context):

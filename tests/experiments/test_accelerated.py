@@ -10,8 +10,8 @@ import pytest
 from dpbench import experiments
 from dpbench.experiments.accelerated import ALGORITHMS, errors_of, final_errors, formulas, rows_of
 from dpbench.run.store import Store
+from dpbench.study.claims import NOT_TESTABLE, OPEN
 from dpbench.study.context import Context
-from dpbench.study.declare import NOT_TESTABLE, OPEN
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
 from tests.batches import write

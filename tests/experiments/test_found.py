@@ -16,7 +16,7 @@ import subprocess
 import sys
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Table
-from dpbench.study.declare import Verdict
+from dpbench.study.claims import Verdict
 from tests.declared import artefact, claim
 
 @artefact("table1", "Table 1: excess loss")

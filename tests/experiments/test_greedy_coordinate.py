@@ -13,8 +13,8 @@ from dpbench.experiments.greedy_coordinate import rows as study
 from dpbench.problems import build
 from dpbench.run.runner import run
 from dpbench.run.store import Store
+from dpbench.study.claims import HELD, NOT_ENOUGH, NOT_HELD, OPEN, Claim, declared
 from dpbench.study.context import Context
-from dpbench.study.declare import HELD, NOT_ENOUGH, NOT_HELD, OPEN, Claim, declared
 from dpbench.study.grid import load_grid
 from dpbench.study.plan import plan
 from dpbench.study.power import PLACE

@@ -9,8 +9,8 @@ import pytest
 from dpbench import experiments
 from dpbench.experiments.second_order import claims
 from dpbench.run.store import Store
+from dpbench.study.claims import Share, over_variants
 from dpbench.study.context import Context
-from dpbench.study.declare import Share, over_variants
 from tests.experiments.test_second_order import fabricate
 
 SOME = ("synthetic", "adult-max", "covertype-max", "fmnist")

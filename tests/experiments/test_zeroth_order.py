@@ -15,8 +15,8 @@ from dpbench.experiments.zeroth_order import kinks, rows
 from dpbench.experiments.zeroth_order.rows import failures
 from dpbench.run.runner import run
 from dpbench.run.store import Store
+from dpbench.study.claims import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
 from dpbench.study.context import Context
-from dpbench.study.declare import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
 from tests.experiments.made_up import made_up

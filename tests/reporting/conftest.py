@@ -11,7 +11,7 @@ from dpbench.errors import NotAtHand
 from dpbench.reporting import build as report
 from dpbench.reporting import errata_pages
 from dpbench.run.store import Store
-from dpbench.study.declare import NOT_HELD, Case, NotEnough, Verdict, Why
+from dpbench.study.claims import NOT_HELD, Case, NotEnough, Verdict, Why
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
 from dpbench.study.printed import Number

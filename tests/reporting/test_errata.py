@@ -19,7 +19,7 @@ from dpbench.experiments.zeroth_order import claims as zeroth_order
 from dpbench.privacy.ledger import CountedRelease, Gaussian, Relation, WithoutReplacement
 from dpbench.privacy.verify import spent
 from dpbench.reporting import errata_pages
-from dpbench.study.declare import Case, Erratum
+from dpbench.study.claims import Case, Erratum
 
 
 @functools.cache

@@ -7,8 +7,8 @@ from dpbench.cli import main
 from dpbench.reporting import build as report
 from dpbench.reporting.scorecard import scorecard
 from dpbench.run.store import Store
+from dpbench.study.claims import OPEN, NotEnough, Verdict
 from dpbench.study.context import Context
-from dpbench.study.declare import OPEN, NotEnough, Verdict
 from dpbench.study.experiment import Experiment
 from tests.batches import write
 from tests.declared import claim

@@ -9,7 +9,7 @@ import pytest
 
 from dpbench.run.row import Row
 from dpbench.study import paper
-from dpbench.study.declare import (
+from dpbench.study.claims import (
     HELD,
     NOT_ENOUGH,
     NOT_HELD,

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
-from dpbench.study.declare import HELD, NOT_HELD, NOT_TESTABLE, Claim, NotEnough, declared
+from dpbench.study.claims import HELD, NOT_HELD, NOT_TESTABLE, Claim, NotEnough, declared
 from dpbench.study.paper import Paper
 from dpbench.study.power import PLACE, WrongContext, run_by, wrong_contexts
 

@@ -17,8 +17,8 @@ import pandas as pd
 from dpbench.experiments.accelerated import formulas
 from dpbench.privacy.accounting.pure import amplified, base_epsilon
 from dpbench.study import laws, printed, tuning
+from dpbench.study.claims import NOT_TESTABLE, PROVEN, Case, NotEnough
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import NOT_TESTABLE, PROVEN, Case, NotEnough
 from dpbench.study.experiment import PLANTED
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels

@@ -28,8 +28,8 @@ from dpbench.privacy.accounting.pure import advanced_composition_epsilon0
 from dpbench.privacy.ledger import CountedRelease, Laplace, PureDP, Relation
 from dpbench.privacy.verify import spent
 from dpbench.study import laws
+from dpbench.study.claims import HELD, NOT_HELD, NOT_TESTABLE, OPEN, Case, NotEnough, all_of
 from dpbench.study.context import Context, select
-from dpbench.study.declare import HELD, NOT_HELD, NOT_TESTABLE, OPEN, Case, NotEnough, all_of
 from dpbench.study.paper import End, Ends, WithWords
 
 CLOSE = laws.ERRORS  # standard errors of the difference up to which two means do not differ

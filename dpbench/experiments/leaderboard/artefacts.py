@@ -14,8 +14,8 @@ from dpbench.leaderboard.headline import is_drawn
 from dpbench.leaderboard.nulls import nulls
 from dpbench.leaderboard.places import AUTO, EXCESS, HELD, NOTHING, two
 from dpbench.leaderboard.stored import submissions
+from dpbench.study.claims import each
 from dpbench.study.context import Context, select
-from dpbench.study.declare import each
 from dpbench.study.output import Figure, Table
 from dpbench.study.paper import WithWords
 from dpbench.study.style import GREY, look, problem_title

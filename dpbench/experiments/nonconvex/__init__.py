@@ -2,7 +2,7 @@
 
 from dpbench.experiments.nonconvex import cells, claims, tables
 from dpbench.experiments.nonconvex.rows import PAPER
-from dpbench.study.declare import PROVEN
+from dpbench.study.claims import PROVEN
 
 EXPERIMENT = PAPER.experiment(
     tables,

@@ -18,8 +18,8 @@ from dpbench.privacy import Budget, Relation, accounting
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.ledger import CountedRelease, Gaussian, WithoutReplacement
 from dpbench.study import laws
+from dpbench.study.claims import NOT_TESTABLE, Case, NotEnough, Verdict, all_of
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import NOT_TESTABLE, Case, NotEnough, Verdict, all_of
 from dpbench.study.paper import WithWords
 from dpbench.study.power import run_by
 

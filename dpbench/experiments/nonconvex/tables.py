@@ -26,8 +26,8 @@ from dpbench.experiments.nonconvex.rows import (
     most_iterations,
     setting,
 )
+from dpbench.study.claims import each
 from dpbench.study.context import Context, select
-from dpbench.study.declare import each
 from dpbench.study.output import Table
 from dpbench.study.paper import WithWords
 from dpbench.study.statistics import plus_minus, span

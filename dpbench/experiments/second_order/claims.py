@@ -29,8 +29,8 @@ from dpbench.experiments.second_order.run_times import (
 )
 from dpbench.experiments.second_order.run_times import cells as run_time_cells
 from dpbench.study import laws
+from dpbench.study.claims import NotEnough, Share, all_of, over_variants
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import NotEnough, Share, all_of, over_variants
 from dpbench.study.paper import WithWords
 from dpbench.study.statistics import Mean, ProblemEpsilon, listed, means
 from dpbench.study.style import problem_title

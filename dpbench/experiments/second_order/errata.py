@@ -10,7 +10,7 @@ from dpbench.experiments.second_order.rows import PAPER
 from dpbench.privacy import accounting
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.ledger import Gaussian, LogisticPerturbation
-from dpbench.study.declare import Case
+from dpbench.study.claims import Case
 
 STATES = {"February": "released-february", "July": "released-july"}
 

@@ -23,8 +23,8 @@ from dpbench.experiments.zeroth_order.rows import (
 )
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.study import laws
+from dpbench.study.claims import Case, NotEnough, all_of
 from dpbench.study.context import Context, select
-from dpbench.study.declare import Case, NotEnough, all_of
 from dpbench.study.laws import drawn_interval, mean_interval, resampled
 from dpbench.study.paper import Ends, WithWords
 

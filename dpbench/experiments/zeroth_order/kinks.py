@@ -26,8 +26,8 @@ from dpbench.experiments.zeroth_order.rows import (
     whole_bound,
 )
 from dpbench.study import laws
+from dpbench.study.claims import NOT_TESTABLE, NotEnough
 from dpbench.study.context import Context
-from dpbench.study.declare import NOT_TESTABLE, NotEnough
 from dpbench.study.laws import mean_interval
 from dpbench.study.output import Table, Words
 from dpbench.study.panels import Panels, curve, joined

@@ -13,8 +13,8 @@ import numpy as np
 import pandas as pd
 
 from dpbench.privacy import accounting
+from dpbench.study.claims import NotEnough
 from dpbench.study.context import Context, select
-from dpbench.study.declare import NotEnough
 from dpbench.study.laws import Interval, mean_interval, share_interval
 from dpbench.study.paper import Paper
 from dpbench.study.statistics import means, plus_minus

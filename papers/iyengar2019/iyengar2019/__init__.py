@@ -8,8 +8,8 @@ thresholds below are ours.
 import math
 
 import pandas as pd
+from dpbench.study.claims import Case
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import Case
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, band
 from dpbench.study.paper import Ends, Paper

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from dpbench.privacy.ledger import CountedRelease, Laplace, PureDP, Relation
 from dpbench.privacy.verify import spent
+from dpbench.study.claims import Case
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import Case
 from dpbench.study.laws import FEWEST
 from dpbench.study.output import Table
 from dpbench.study.paper import End, Ends, Paper, Stroke, by_recipe, by_switches, drawn_lines

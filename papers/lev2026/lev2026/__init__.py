@@ -4,8 +4,8 @@ The paper has figures and no table, so there are claims and no printed values; w
 """
 
 import pandas as pd
+from dpbench.study.claims import NotEnough
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import NotEnough
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, band
 from dpbench.study.paper import Paper

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 from dpbench.privacy.ledger import ConvexPerturbation, CountedRelease, Gaussian, Relation
 from dpbench.privacy.verify import spent
+from dpbench.study.claims import Case, NotEnough
 from dpbench.study.context import Context, memoised, select
-from dpbench.study.declare import Case, NotEnough
 from dpbench.study.output import Table
 from dpbench.study.panels import Panels, band
 from dpbench.study.paper import End, Ends, Paper, by_recipe, by_switches

@@ -4,7 +4,7 @@ import types
 
 import pytest
 
-from dpbench.study.declare import NOT_ENOUGH, OPEN, Artefact, Claim, NotEnough, Verdict, declared, each
+from dpbench.study.claims import NOT_ENOUGH, OPEN, Artefact, Claim, NotEnough, Verdict, declared, each
 from tests.declared import artefact, claim
 
 
