@@ -1,8 +1,8 @@
 """One batch of jobs, from streams to checked rows: where the runner and the Python API both end.
 
-Linear algebra has one thread, so that the last bits of a run do not depend on the machine's cores; a row says by which
-interpreter, libraries and machine it was made. Rows do not hold their ledgers: `planned` works out anew what a row's
-run could release.
+Linear algebra has one thread, so that the last bits of a run do not depend on the machine's cores but by how many runs
+advance together, which `--jobs` decides (5e-16 of an objective). A row says by which interpreter, libraries and machine
+it was made. Rows do not hold their ledgers: `planned` works out anew what a row's run could release.
 """
 
 from __future__ import annotations
