@@ -39,7 +39,7 @@ def by_schema(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, Schema]:
     if not isinstance(estimator.schema, Schema | str | os.PathLike):
         raise ParameterError(f"schema must be a dpbench.schema.Schema or its TOML file, got {estimator.schema!r}")
     schema, bound = load_schema(estimator.schema), estimator.row_bound
-    twice = [name for name in ("bounds", "categories") if getattr(estimator, name) is not None]
+    twice = ["bounds"] * (estimator.bounds is not None)
     number = bound is not None and not isinstance(bound, str)
     twice += ["row_bound"] * (number or (schema.row_bound is not None and bound not in (None, "auto")))
     if twice:
@@ -52,33 +52,23 @@ def by_schema(estimator: Any, X: Any, y: Any) -> tuple[Any, Any, Schema]:
     return X, labels_beside(X, y, schema.target.name), schema
 
 
-def schema_of(names: list[Any], bounds: Any, categories: Any, target: Target, row_bound: Any) -> Schema:
-    """The schema of bounds and categories; ParameterError in one line."""
-    if categories is not None and not isinstance(categories, Mapping):
-        raise ParameterError(f"categories must be {{column: values}}, got {categories!r}")
-    groups = dict(categories or {})
+def schema_of(columns: int, bounds: Any, target: Target, row_bound: Any) -> Schema:
+    """The schema of an array's bounds; ParameterError in one line."""
     if isinstance(bounds, Mapping):
-        pairs = dict(bounds)
-    elif bounds is None:
-        pairs = {}
-    else:
-        numeric = [name for name in names if name not in groups]
-        ends = bounds_of("bounds", bounds, len(numeric))
-        pairs = dict(zip(numeric, zip(*ends, strict=True), strict=True))
+        raise ParameterError("bounds: give (low, high), numbers or one per column; by names they are a schema's")
+    ends = zip(*bounds_of("bounds", bounds, columns), strict=True)
     try:
-        columns = {str(name): Column(bounds=(float(low), float(high))) for name, (low, high) in pairs.items()}
-        columns |= {str(name): Column(categories=tuple(map(_category, some))) for name, some in groups.items()}
-        return Schema(target=target, columns=columns, row_bound=None if row_bound is None else float(row_bound))
+        each = {f"x{i}": Column(bounds=(float(low), float(high))) for i, (low, high) in enumerate(ends)}
+        return Schema(target=target, columns=each, row_bound=None if row_bound is None else float(row_bound))
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"bounds, categories: {error}") from None
+        raise ParameterError(f"bounds: {error}") from None
 
 
 def bounds_of(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
     """(low, high), each (columns,); ParameterError where they are no pair of finite numbers or arrays, low < high."""
     if isinstance(bounds, list) and bounds and all(isinstance(pair, tuple) for pair in bounds):
         raise ParameterError(
-            f"{name}: a list of pairs, one per column, is read as (low, high) by nobody; give (lows, highs), or "
-            "{column: (low, high)} with a DataFrame"
+            f"{name}: a list of pairs, one per column, is read as (low, high) by nobody; give (lows, highs)"
         )
     try:
         low, high = (np.broadcast_to(np.asarray(end, dtype=float), columns) for end in bounds)
@@ -148,13 +138,6 @@ def _unreadable(X: Any) -> str:
 # How errors begin that go on with a cell.
 UNREAD = ("could not convert", "inhomogeneous", "must be a string or a real number", "must be a real number",
           "setting an array element", "invalid literal", "argument must be a string", "not supported for")  # fmt: skip
-
-
-def _category(value: Any) -> str:
-    """A category as text; ValueError for what no cell can be, being missing."""
-    if value is None or value != value:
-        raise ValueError(f"{value!r} is a missing cell, and no category")
-    return word(value)
 
 
 def labels_of(y: Any, rows: int) -> np.ndarray:

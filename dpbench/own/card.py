@@ -61,7 +61,7 @@ def described(model: Model) -> Schema:
     schema, unit = model.schema, model.spec.unit or None
     if unit not in schema.columns:  # of arrays: so that what is foreseen is of persons too
         schema = msgspec.structs.replace(schema, unit=unit)
-    if model.written:
+    if not model.positional:
         return schema
     names = model.features or list(schema.columns)
     columns = dict(zip(names, schema.columns.values(), strict=True))

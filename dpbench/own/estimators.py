@@ -52,7 +52,6 @@ class _Private(BaseEstimator):
     algorithm: str = "auto"
     schema: Any = None
     bounds: Any = None
-    categories: Mapping[str, Any] | None = None
     row_bound: float | row_bounds.RowBound | None = "auto"
     fit_intercept: bool = True
     l2: float | None = None
@@ -80,18 +79,16 @@ class _Private(BaseEstimator):
         return self._plan(rows, load_schema(self.schema if schema is None else schema), positional=False)
 
     def _plan(self, rows: int, schema: Schema, *, positional: bool) -> FitPlan:
-        if self.fit_intercept not in (True, False):
-            raise ParameterError(f"fit_intercept must be True or False, got {self.fit_intercept!r}")
+        for name in ("fit_intercept", "unit", "intervals"):
+            if not isinstance(getattr(self, name), bool | np.bool_):  # without what was given: it may be ids
+                ids = "; ids are groups= of fit, a column is a schema's unit" * (name == "unit")
+                raise ParameterError(f"{name} must be True or False{ids}")
         labels = schema.target.classes or ()
         encoding = encoding_of(schema, intercept=bool(self.fit_intercept), positional=positional)
-        if self.unit is not True and self.unit is not False:  # without what was given: it may be ids
-            raise ParameterError("unit must be True or False; ids are groups= of fit, a column is a schema's unit")
         settings = {} if self.settings is None else self.settings
         if not isinstance(settings, Mapping):
             raise ParameterError(f"settings must be {{name: value}}, got {self.settings!r}")
         how = None if schema.row_bound is not None else self._row_bound
-        if self.intervals not in (True, False):
-            raise ParameterError(f"intervals must be True or False, got {self.intervals!r}")
         if self.intervals:
             settings = {**settings, "intervals": True}
             how = None if how == "auto" else how  # slopes of shortened rows are others than those of the features
@@ -187,30 +184,22 @@ class _Private(BaseEstimator):
 
     def _read(self, X: Any, y: Any) -> tuple[Any, Any, Schema, dict[str, Any]]:
         """(X, y, schema, how a model says that they were read)."""
-        table = self.schema is not None or self.categories is not None or isinstance(self.bounds, Mapping)
         if self.schema is not None:
-            return *arguments.by_schema(self, X, y), {"positional": False, "written": True, "classes_read": False}
-        if table and not hasattr(X, "columns"):
-            raise ParameterError("X: give a pandas DataFrame, whose columns the schema names")
-        typed = table or arguments.typed_numbers(X)
-        if not table:
-            if self.bounds is None:
-                raise ParameterError(
-                    "bounds: give the public range of the features, (low, high), numbers or one per column; it is "
-                    "never taken from the data, which would reveal something about them"
-                )
-            X = arguments.array_of(self, X)
+            return *arguments.by_schema(self, X, y), {"positional": False, "classes_read": False}
+        if self.bounds is None:
+            raise ParameterError(
+                "bounds: give the public range of the features, (low, high), numbers or one per column; it is never "
+                "taken from the data, which would reveal something about them"
+            )
+        typed = arguments.typed_numbers(X)
+        X = arguments.array_of(self, X)
         y = arguments.labels_of(y, len(X))
-        # Every estimator goes on by a schema, also where bounds and categories were given one by one.
+        # Every estimator goes on by a schema, also where bounds were given.
         target, read = self._target(y)
-        names = list(X.columns) if table else [f"x{i}" for i in range(X.shape[1])]
-        schema = arguments.schema_of(
-            names, self.bounds, self.categories, target, self.row_bound if self._row_bound is None else None
-        )
-        features = [] if table else [str(name) for name in getattr(self, "feature_names_in_", [])]
-        how = {"positional": not table, "written": False, "classes_read": read, "features": features,
-               "typed": typed}  # fmt: skip
-        return X, y, schema, how
+        row_bound = self.row_bound if self._row_bound is None else None
+        schema = arguments.schema_of(X.shape[1], self.bounds, target, row_bound)
+        features = [str(name) for name in getattr(self, "feature_names_in_", [])]
+        return X, y, schema, {"positional": True, "classes_read": read, "features": features, "typed": typed}
 
     # The model as a file, and what is shown of it
 
@@ -289,12 +278,10 @@ class PrivateClassifier(ClassifierMixin, _Private):
             whether δ > 0, never by ε (`dpbench.algorithms.rules`; the guide "The default methods" has what it was
             measured on).
         schema: what is public of a table (`dpbench.schema`), or its TOML file. X is then a pandas DataFrame; bounds,
-            categories, row_bound and classes are left out.
-        bounds: (low, high), the public range of the features: two numbers, or two arrays with one for each column; with
-            a DataFrame also {column: (low, high)}. Values beyond are moved to the nearest end, missing ones (NaN) to
-            the middle. Required: nothing is taken from the data.
-        categories: {column: values}, with a DataFrame: each becomes columns of 0 and 1, which add 1 at most to a row's
-            length together; any other value is none of them.
+            row_bound and classes are left out.
+        bounds: (low, high), the public range of features that are all numbers: two numbers, or two arrays with one for
+            each column. Values beyond are moved to the nearest end, missing ones (NaN) to the middle. Required without
+            a schema: nothing is taken from the data.
         row_bound: a bound R on the length of a row once each feature is in [-1, 1] (an intercept counts as one more);
             longer rows are shortened. A public number; "private": from the mean square length, released within ε for
             3 % of it; "rule": 0.3·√(number of features), at least 1, of tables with categories more, and no release.
@@ -392,7 +379,7 @@ class PrivateRegressor(RegressorMixin, _Private):
     Args:
         target_bounds: (low, high), the public range of the target; values beyond are moved to the nearest end.
             Required: nothing is taken from the data.
-        epsilon, delta, algorithm, schema, bounds, categories, row_bound, fit_intercept: as of `PrivateClassifier`.
+        epsilon, delta, algorithm, schema, bounds, row_bound, fit_intercept: as of `PrivateClassifier`.
             row_bound "window", which "auto" takes for `boosted-ssp` with an intercept at δ > 0: a window around the
             target, its mean and those of the columns are released first, so that bounds which are ten times too wide
             cost little (`dpbench.own.window`); below 512 rows at ε = 0.3, or 144 at 1, the median is predicted for
@@ -449,9 +436,9 @@ def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegre
     found: Any = kind(spec.epsilon, spec.delta, algorithm=spec.algorithm, l2=l2, fit_intercept=model.intercept,
                       settings=spec.settings or None, arithmetic=spec.arithmetic, precision=spec.precision,
                       timing=spec.timing)  # fmt: skip
-    found.row_bound = spec.row_bound if model.schema.row_bound is None or model.written else model.schema.row_bound
+    found.row_bound = model.schema.row_bound if model.positional and model.schema.row_bound else spec.row_bound
     found.unit = bool(spec.unit) and model.schema.unit is None
-    if model.written:
+    if not model.positional:
         found.schema = model.schema
     if model.intervals is not None:
         found.intervals = True

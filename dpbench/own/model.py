@@ -45,9 +45,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     Args:
         spec: what was asked for, with the method that was chosen. loss: of W, by its name.
-        schema: somebody's (`written`), or made of bounds and categories. positional: X is an array; features: the names
-            of its columns, if they had any; typed: it had a type of numbers. intercept: whether rows have a column of
-            ones in front.
+        schema: somebody's, or of an array (positional) made of its bounds. features: the names of the array's columns,
+            if they had any; typed: it had a type of numbers. intercept: whether rows have a column of ones in front.
         labels: of the classes, with their types; None of a number. classes_read: they were read off y.
         bound: on the length of rows, where one was found. window: around the target, where there is one.
         W: (scores, d), a score a row. intervals: of its weights, where they were asked for.
@@ -57,7 +56,6 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     loss: str
     schema: Schema
     positional: bool
-    written: bool
     intercept: bool
     labels: tuple[Label, ...] | None
     classes_read: bool
@@ -86,7 +84,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError("its classes are not those of its schema")
         if self.spec.relation != rules.RELATION.value:
             raise ValueError("its release is private when one row is replaced; it says other neighbours")
-        if self.classes_read and (numbers or self.written):
+        if self.classes_read and (numbers or not self.positional):
             raise ValueError("its classes were not read off y")
         outputs = 1 if k <= 2 else k
         if len(self.W) != outputs or any(len(row) != self.spec.d for row in self.W):
@@ -103,7 +101,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             raise ValueError(f"its row bound, {self.bound:g}, is none that can be found")
         if self.spec.unit != (self.schema.unit or (self.spec.unit and GROUPS)):
             raise ValueError("its unit is not that of its schema")
-        if self.written:
+        if not self.positional:
             self.schema.require_decided()
 
     def _possible(self, bound: float) -> bool:
@@ -193,16 +191,15 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def public(self, method: Sequence[str]) -> list[str]:
         """What counts as public; method: what the method and the row bound take for it."""
         weights = dict(zip(self.labels or (), self.spec.class_weights or (), strict=False))
-        more = ["row_bound"] * (self.schema.row_bound is not None and not self.written)
+        more = ["row_bound"] * (self.schema.row_bound is not None and self.positional)
         more += [f"class weights ({', '.join(f'{k}: {v:g}' for k, v in weights.items())})"] * bool(weights)
         more += method
         size = number_of(self.spec.unit)
         types = ["the column types"] * (not (self.positional and self.typed))  # found by looking at all rows
-        if self.written:
+        if not self.positional:
             return [size, "the schema", *types, *more]
-        categories = any(one.categories for one in self.schema.columns.values())
         target = "target_bounds" if self.labels is None else CLASSES_READ if self.classes_read else "classes"
-        return [size, "the columns", *types, "bounds", *["categories"] * categories, target, *more]
+        return [size, "the columns", *types, "bounds", target, *more]
 
     def statement(self, made: str, releases: Composition, plan: FitPlan, charge: str = "") -> Statement:
         """Of a plan and what was released by it. No other code makes a statement.
@@ -271,6 +268,9 @@ def load(path: str | os.PathLike[str]) -> tuple[Model, Statement, list[str]]:
         DoesNotHold: the statement does not fit the model, or what it says can be computed and is not so.
     """
     content, statement = statements.read(path)
+    # Earlier versions also fitted tables whose bounds were given by name, and said which those are.
+    if content.pop("written", not content.get("positional")) == content.get("positional"):
+        raise UserError(f"{path}: it is of a table without a schema, which this version does not read; fit by a schema")
     try:
         model = msgspec.convert(content, Model)
     except (msgspec.ValidationError, UserError, ArithmeticError) as error:

@@ -73,7 +73,7 @@ def test_labels_keep_their_type_through_predict_score_and_a_file(classes, by_sch
     y = np.array(classes)[(LINE[:, 0] * len(classes)).astype(int).clip(max=len(classes) - 1)]
     table = pd.DataFrame({"a": LINE[:, 0]})
     schema = Schema(target=Target(name="y", classes=tuple(classes)), columns={"a": Column(bounds=(0, 1))})
-    given = {"schema": schema} if by_schema else {"bounds": {"a": (0, 1)}, "classes": classes}
+    given = {"schema": schema} if by_schema else {"bounds": (0, 1), "classes": classes}
     model = PrivateClassifier(1e4, **given).fit(table, y)
     assert model.classes_.tolist() == classes
     assert model.predict(table).dtype == y.dtype
@@ -141,8 +141,11 @@ def test_a_mistake_in_what_is_public_is_refused_before_the_charge(wrong):
         "dates": table.assign(v=pd.Timestamp("2020-01-01")),
         "seed": table,
     }[wrong]
-    given = {"bounds": {"u": (0, 1), "v": (0, 1)}, "classes": [0, 1], "delta": 1e-4, "budget": budget}
-    model = PrivateClassifier(1.0, **given, random_state=-1 if wrong == "seed" else None)
+    columns = {name: Column(bounds=(0, 1)) for name in "uv"}
+    schema = Schema(target=Target(name="y", classes=(0, 1)), columns=columns)
+    model = PrivateClassifier(
+        1.0, delta=1e-4, schema=schema, budget=budget, random_state=-1 if wrong == "seed" else None
+    )
     with pytest.raises((UserError, ValueError), match=r"column|dates have no bounds|Seed must be"):
         model.fit(table, np.arange(len(table)) % 2)
     assert budget.charges == []

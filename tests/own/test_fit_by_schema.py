@@ -83,7 +83,8 @@ def test_what_does_not_fit_the_schema_is_one_line(people):
 def test_dates_under_bounds_are_refused_with_the_cure(people):
     """All of them counted as missing."""
     dated = people.assign(born=pd.Timestamp("2020-01-01"), y="no")
-    model = dpbench.PrivateClassifier(bounds={"born": (1900, 2100), "age": (0, 1)}, classes=[0, 1])
+    columns = {"born": Column(bounds=(1900, 2100)), "age": Column(bounds=(0, 1))}
+    model = dpbench.PrivateClassifier(schema=Schema(target=Target(name="y", classes=(0, 1)), columns=columns))
     with pytest.raises(UserError, match=r'columns\.born: dates have no bounds; give date = \["year"'):
         model.fit(dated[["born", "age"]], [0, 1] * 150)
     for X in (dated[["age", "born"]], dated[["born"]].to_numpy()):

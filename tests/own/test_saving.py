@@ -156,7 +156,7 @@ def test_the_command_shows_and_checks_the_statement(saved, capsys):
         (lambda c: c["model"].update(schema=[1]), "not a model that dpbench saved"),
         (lambda c: c["model"].update(features=["b", "a"]), "its features are not the columns of its schema"),
         (lambda c: c["model"].update(positional=True), "arrays have columns of numbers alone"),
-        (lambda c: c["model"].update(written=False), "states public"),
+        (lambda c: c["model"].update(written=False), "of a table without a schema, which this version does not read"),
         (lambda c: c["model"].update(classes_read=True), "its classes were not read off y"),
         (lambda c: c["model"].update(bound=2.0), "its row bound, 2, is none that can be found"),
         (lambda c: c["model"].update(bound=None), "its row bound is not that of its plan"),
@@ -337,16 +337,18 @@ def test_class_weights_are_kept_and_are_part_of_what_is_public(tmp_path):
     assert dpbench.load_model(tmp_path / "again.json").guarantee_ == model.guarantee_
 
 
-def test_bounds_by_name_delta_rules_and_one_model_per_class_go_there_and_back(tmp_path):
+def test_categories_delta_rules_and_one_model_per_class_go_there_and_back(tmp_path):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.random(300), "b": rng.choice(["u", "v"], 300)})
     y = rng.choice(["x", "y", "z"], 300)
+    columns = {"a": Column(bounds=(0, 1)), "b": Column(categories=("u", "v"))}
+    schema = Schema(target=Target(name="t", classes=("x", "y", "z")), columns=columns)
     for given in (
-        {"bounds": {"a": (0, 1)}, "categories": {"b": ["u", "v"]}, "delta": "n^-1", "row_bound": 1.2},
-        {"bounds": {"a": (0, 1)}, "categories": {"b": ["u", "v"]}, "algorithm": "dp-gd", "epsilon": np.float32(2.5)},
-        {"bounds": {"a": (0, 1)}, "categories": {"b": ["u", "v"]}, "delta": 0, "algorithm": "objpert-pure"},
+        {"delta": "n^-1", "row_bound": None},
+        {"algorithm": "dp-gd", "epsilon": np.float32(2.5)},
+        {"delta": 0, "algorithm": "objpert-pure"},
     ):
-        model = dpbench.PrivateClassifier(classes=["x", "y", "z"], **given).fit(table, y)
+        model = dpbench.PrivateClassifier(schema=schema, **given).fit(table, y)
         model.save(tmp_path / "m.json")
         np.testing.assert_array_equal(dpbench.load_model(tmp_path / "m.json").predict(table), model.predict(table))
 

@@ -71,26 +71,10 @@ def test_rows_without_a_label_move_no_model(people):
     np.testing.assert_array_equal(first, model.fit(people).coef_)
 
 
-def test_bounds_and_categories_by_name(people):
-    X, y = people[["age", "town"]].fillna(50), people["rich"]
-    model = PrivateClassifier(
-        3.0,
-        bounds={"age": (0, 100)},
-        categories={"town": ["Bonn", "Kiel", "Ulm"]},
-        classes=["no", "yes"],
-        row_bound=None,
-    ).fit(X, y)
-    assert model.encoded_names_[-3:] == ["town=Bonn", "town=Kiel", "town=Ulm"]
-    assert model.model_.encoding.unit == pytest.approx(3**0.5)  # the three columns of a category count as one
-    assert model.score(X, y) > 0.85
-    assert "categories" in model.guarantee_
-    number = PrivateRegressor(bounds={"age": (0, 100)}, target_bounds=(0, 1)).fit(X[["age"]], y == "yes")
-    assert number.model_.weights.shape == (1, 2)
-
-
-def test_bounds_that_are_none_name_their_column(people):
-    with pytest.raises(UserError, match="bounds must be low < high"):
-        PrivateClassifier(bounds={"age": (1, 0)}, classes=["no", "yes"]).fit(people[["age"]], people["rich"])
+def test_bounds_by_name_are_a_schemas(people):
+    for bounds in ({"age": (0, 100)}, {"age": (1, 0)}):
+        with pytest.raises(UserError, match=r"bounds: give \(low, high\), .* by names they are a schema's"):
+            PrivateClassifier(bounds=bounds, classes=["no", "yes"]).fit(people[["age"]].fillna(50), people["rich"])
 
 
 @pytest.mark.parametrize(
@@ -102,11 +86,7 @@ def test_bounds_that_are_none_name_their_column(people):
         ({"schema": SCHEMA}, lambda t: t.drop(columns="age"), "there is no column 'age', which the schema has"),
         ({"schema": SCHEMA}, lambda t: t.assign(more=1), "does not have the column 'more'"),
         ({"schema": "none.toml"}, None, "none.toml"),
-        (
-            {"bounds": {"age": (1, 0)}},
-            lambda t: t[["age", "rich"]],
-            "requires y to be passed, but the target y is None",
-        ),
+        ({"bounds": (1, 2)}, lambda t: t[["age"]].fillna(50), "requires y to be passed, but the target y is None"),
         (
             {"schema": Schema(target=Target(name="rich", bounds=(0, 1)), columns=COLUMNS)},
             None,

@@ -171,11 +171,14 @@ def table(width, n=4000, seed=0):
     return frame.assign(y=y)
 
 
+def described(top):
+    columns = {f"a{i}": Column(bounds=(0.0, 1.0)) for i in range(3)} | {"kind": Column(categories=("long", "short"))}
+    return Schema(target=Target(name="y", bounds=(0.0, top)), columns=columns)
+
+
 def model(frame, top, **given):
     rows = frame.drop(columns="y")
-    bounds = {f"a{i}": (0.0, 1.0) for i in range(3)}
-    made = PrivateRegressor(1.0, bounds=bounds, categories={"kind": ["long", "short"]}, target_bounds=(0.0, top),
-                            **given)  # fmt: skip
+    made = PrivateRegressor(1.0, schema=described(top), **given)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return made.fit(rows, frame["y"])
@@ -327,8 +330,8 @@ def test_where_there_is_no_window_one_line_says_so():
 def test_a_text_is_no_number_and_is_in_no_message():
     frame = table(1.0)
     rows = frame.drop(columns="y")
-    made = PrivateRegressor(1.0, bounds={f"a{i}": (0.0, 1.0) for i in range(3)}, target_bounds=(0.0, 9.0),
-                            categories={"kind": ["long", "short"]}, random_state=0)  # fmt: skip
+    rows = rows.drop(columns="kind")
+    made = PrivateRegressor(1.0, bounds=(0.0, 1.0), target_bounds=(0.0, 9.0), random_state=0)
     with pytest.raises(UserError) as raised:
         made.fit(rows, np.array(["secret-cell"] * 4000))
     assert "secret" not in str(raised.value)
