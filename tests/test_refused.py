@@ -7,7 +7,7 @@ from scipy import sparse
 import dpbench
 from dpbench import algorithms, experiments
 from dpbench.algorithms.base import make_settings
-from dpbench.cli.options import parse_settings, parse_shares
+from dpbench.cli.options import parse_pairs, parse_shares
 from dpbench.datasets.loading import check_content
 from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import DataError, PrivacyError, UserError
@@ -47,14 +47,13 @@ def fit(X=X, **options):
     (lambda: declare("synthetic:logistic,l2"), UserError, "'l2' is not NAME=WEIGHT"),
     (lambda: executors.check("threads", 1, None), UserError, "unknown backend 'threads'"),
     (lambda: executors.check("loky", 0, None), UserError, "jobs"),
-    (lambda: parse_settings(["T"]), UserError, "--set takes KEY=VALUE, got 'T'"),
-    (lambda: parse_settings(["=1"]), UserError, "--set takes KEY=VALUE"),
-    (lambda: parse_settings(["T=1", "T=2"]), UserError, "--set T is given twice"),
+    (lambda: parse_pairs("--set", "KEY=VALUE", ["T"]), UserError, "--set takes KEY=VALUE, got 'T'"),
+    (lambda: parse_pairs("--set", "KEY=VALUE", ["=1"]), UserError, "--set takes KEY=VALUE"),
+    (lambda: parse_pairs("--set", "KEY=VALUE", ["T=1", "T=2"]), UserError, "--set T is given twice"),
     (lambda: parse_shares(("yes",)), UserError, "--share takes CLASS=SHARE"),
     (lambda: parse_shares(("=0.1",)), UserError, "--share takes CLASS=SHARE"),
     (lambda: parse_shares(("yes=few",)), UserError, "--share takes CLASS=SHARE"),
     (lambda: Column(date=("year", "week")), ValueError, "date: unknown part 'week'"),
-    (lambda: Column(ordered=True, categories=("a",)), ValueError, "two categories or more"),
     (lambda: Disclosure("w", "the iterate", mechanism="Gauss"), PrivacyError, "w: unknown mechanism"),
     (lambda: Number("loss", "0.7x"), ValueError, "'0.7x' is no decimal number"),
     (lambda: Number("loss", "NaN"), ValueError, "is not finite"),

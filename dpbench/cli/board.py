@@ -19,7 +19,7 @@ from dpbench.cli.options import (
     profile,
     several,
 )
-from dpbench.cli.output import say
+from dpbench.cli.output import by_reason, say
 from dpbench.errors import UserError, counted
 
 PROFILE = profile("The profile whose problems or rows to use.")
@@ -84,9 +84,8 @@ def submit(algorithm: str | None, archive: str | None, author: str, licence: str
     assert archive is not None
     result = dpbench.check_submission(archive, **given, notify=say)
     manifest, runs = result.submission.manifest, sum(len(one.rows) for one in result.cells)
-    for why in dict.fromkeys(result.left_out.values()):
-        names = [problem for problem, other in result.left_out.items() if other == why]
-        click.echo(f"  left out  {', '.join(names)}: {why}")
+    for line in by_reason(result.left_out):
+        click.echo(f"  left out  {line}")
     for line in result.problems:
         click.echo(f"  WRONG     {line}")
     click.echo(f"{manifest.method} ({manifest.title}): {counted(runs, 'run')} on private copies; {result.how}")

@@ -8,7 +8,7 @@ import click
 
 import dpbench
 from dpbench.cli.options import DEBUG, EPS, JOBS, RESULTS, SEEDS, flag, option, several
-from dpbench.cli.output import print_table, progress, tell
+from dpbench.cli.output import by_reason, print_table, progress, tell
 
 if TYPE_CHECKING:
     from dpbench.comparing.own_data import Comparison
@@ -120,8 +120,8 @@ def _explain(comparison: Comparison, seeds: int) -> None:
     told: dict[str, list[str]] = {}
     for one in comparison.rankings:
         where = f" (ε = {one.epsilon:g})" if len(comparison.rankings) > 1 else ""
-        for why, names in _by_reason({**one.left_out, **one.failed}).items():
-            told.setdefault(f"{', '.join(names)}: {why}", []).append(where)
+        for line in by_reason({**one.left_out, **one.failed}):
+            told.setdefault(line, []).append(where)
     # A reason that holds at every ε is said once.
     for line, places in told.items():
         everywhere = len(places) == len(comparison.rankings)
@@ -130,13 +130,6 @@ def _explain(comparison: Comparison, seeds: int) -> None:
         tell(line)
     for sentence in comparison.recommendation:
         tell(sentence)
-
-
-def _by_reason(left_out: dict[str, str]) -> dict[str, list[str]]:
-    groups: dict[str, list[str]] = {}
-    for name, why in left_out.items():
-        groups.setdefault(why, []).append(name)
-    return groups
 
 
 def _say(text: str) -> None:

@@ -127,28 +127,26 @@ SIGNAL = option("--signal", type=float, metavar="SCORE", help="Your guess of the
 WORLDS = option("--worlds", default=40, metavar="N", help="How many tables to simulate.")
 
 
-def parse_shares(pairs: tuple[str, ...]) -> dict[str, float]:
+def parse_shares(pairs: Iterable[str]) -> dict[str, float]:
     """["yes=0.03"] → {"yes": 0.03}; UserError for anything else."""
-    shares: dict[str, float] = {}
-    for pair in pairs:
-        name, equals, value = pair.rpartition("=")
-        try:
-            if not (name and equals):
-                raise ValueError
-            shares[name] = float(value)
-        except ValueError:
-            raise UserError(f"--share takes CLASS=SHARE, as in yes=0.03, got {pair!r}") from None
-    return shares
+    try:
+        return {
+            name: float(value) for name, value in parse_pairs("--share", "CLASS=SHARE", pairs, str.rpartition).items()
+        }
+    except ValueError:
+        raise UserError("--share takes CLASS=SHARE, a share of the rows, as in yes=0.03") from None
 
 
-def parse_settings(pairs: Iterable[str]) -> dict[str, str]:
+def parse_pairs(
+    option: str, words: str, pairs: Iterable[str], cut: Callable[[str, str], tuple[str, ...]] = str.partition
+) -> dict[str, str]:
     """["T=100", "step=4"] → {"T": "100", "step": "4"}; UserError for anything else."""
-    settings: dict[str, str] = {}
+    values: dict[str, str] = {}
     for pair in pairs:
-        key, equals, value = pair.partition("=")
-        if not (key and equals and value):
-            raise UserError(f"--set takes KEY=VALUE, got {pair!r}")
-        if key in settings:
-            raise UserError(f"--set {key} is given twice")
-        settings[key] = value
-    return settings
+        key, _, value = cut(pair, "=")
+        if not (key and value):
+            raise UserError(f"{option} takes {words}, got {pair!r}")
+        if key in values:
+            raise UserError(f"{option} {key} is given twice")
+        values[key] = value
+    return values

@@ -222,6 +222,17 @@ def tell(text: str, err: bool = False) -> None:
         click.echo(line, err=err)
 
 
+def by_reason(left_out: Mapping[str, str]) -> list[str]:
+    """
+    >>> by_reason({"dp-gd": "slow", "aop": "new", "dp-sgd": "slow"})
+    ['dp-gd, dp-sgd: slow', 'aop: new']
+    """
+    groups: dict[str, list[str]] = {}
+    for name, why in left_out.items():
+        groups.setdefault(why, []).append(name)
+    return [f"{', '.join(names)}: {why}" for why, names in groups.items()]
+
+
 def number(value: float | None, digits: int = 3) -> str:
     """
     >>> number(0.000123456), number(None), number(float("inf"))

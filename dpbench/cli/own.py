@@ -23,7 +23,7 @@ from dpbench.cli.options import (
     out,
     parse_shares,
 )
-from dpbench.cli.output import number, print_columns, print_table, progress, say, tell
+from dpbench.cli.output import by_reason, number, print_columns, print_table, progress, say, tell
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -126,8 +126,8 @@ def plan(share: tuple[str, ...], **given: Any) -> None:
     click.echo()
     _scores(forecasts)
     _releases(forecasts)
-    for name, why in forecasts.left_out.items():
-        say(f"left out: {name}: {why}")
+    for line in by_reason(forecasts.left_out):
+        say(f"left out: {line}")
     for note in forecasts.notes:
         say(f"note: {note}")
 

@@ -26,7 +26,7 @@ from dpbench.cli.options import (
     experiment,
     flag,
     option,
-    parse_settings,
+    parse_pairs,
     profile,
     several,
     typed,
@@ -188,7 +188,7 @@ def run(algorithm: tuple[str, ...], reference: str | None, debug: bool, yes: boo
     of_one, of_a_grid = ({name: given.pop(name) for name in names} for names in (OF_ONE, OF_A_GRID))
     codes = []
     if algorithm:
-        of_one["settings"] = parse_settings(of_one["settings"])
+        of_one["settings"] = parse_pairs("--set", "KEY=VALUE", of_one["settings"])
         for method in dict.fromkeys(algorithm):
             with progress() as report:
                 ask = (lambda seconds: None) if yes else _refuse_long_runs

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -27,9 +28,8 @@ from dpbench.errors import DataError, UserError, at_least, positive, several, si
 from dpbench.leaderboard import entrants
 from dpbench.problems import build, losses, regularisers
 from dpbench.run import runner
-from dpbench.run.job import Job, make_job
+from dpbench.run.job import make_job
 from dpbench.run.row import BUILT_IN, settings_of
-from dpbench.run.runner import Progress
 from dpbench.run.store import Store
 from dpbench.study.overview import counts_as_public
 
@@ -115,7 +115,7 @@ def compare(
     cache: bool = True,
     jobs: int | None = None,
     reading: Callable[[str, float], None] = silent,
-    progress: Callable[[Progress], None] = silent,
+    progress: Callable[[runner.Progress], None] = silent,
     notify: Callable[[str], None] = silent,
 ) -> Comparison:
     """Judge every private method that fits on rows of your own that it has not seen.
@@ -182,12 +182,8 @@ def compare(
         trial = table.X.shape[0] >= pilot.FROM
         inner = (pilot.made if trial else pilot.folds)(dataset, words, name, data)
         share, some = (pilot.SHARE, seeds) if trial else (1, -(-seeds // len(inner)))
-        problem = f"{dataset}:{words}"
-
-        def run(todo: list[Job]) -> runner.RunSummary:
-            return runner.run(todo, store, workers=jobs, report=progress)
-
-        found = []
+        run = partial(runner.run, store=store, workers=jobs, report=progress)
+        problem, found = f"{dataset}:{words}", []
         for each in epsilons:
             entered = ranking.field_of(problem, each, references_of.values(), seeds)
             names, tables = list(entered.jobs), []
@@ -249,10 +245,10 @@ def _check_size(data: str | os.PathLike[str], table: rows.OwnTable) -> None:
 def _is_served(problem: str, best: Ranked, reference: str, run: ranking.RunJobs) -> bool:
     """Whether the method runs where no rows are, as a fit runs code that is not dpbench's."""
     given = fit_arguments(best, reference)
-    named = {name: given.pop(name) for name in ("epsilon", "delta", "relation", "accounting")}
+    named = {name: given.pop(name) for name in ("algorithm", "epsilon", "delta", "relation", "accounting")}
+    named |= {"algorithm": algorithms.SERVED + reference}
     try:
-        served = algorithms.SERVED + given.pop("algorithm")
-        return not run([make_job(problem=problem, algorithm=served, seed=0, settings=given, **named)]).failed
+        return not run([make_job(problem=problem, seed=0, settings=given, **named)]).failed
     except UserError:
         return False
 

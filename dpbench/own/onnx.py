@@ -118,7 +118,7 @@ def _encoded(made: _Graph, model: Model) -> list[str]:
             hits = [made("RegexFullMatch", step.column, pattern=_pattern(one, step.labels)) for one in step.labels]
             each = made.double(made("Concat", *hits, axis=1))
             known = made("Greater", made("ReduceSum", each, np.array([1])), 0.5)
-            parts.append(made("MatMul", each, step.values))
+            parts.append(each)
         elif isinstance(step, Missing):
             parts.append(made.double(made("Not", known)))
         else:

@@ -186,12 +186,7 @@ def leaves(data: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 def write(path: str | os.PathLike[str], model: dict[str, Any], statement: Statement) -> None:
     """A JSON file with a model of plain values, its statement, and a digest of both; UserError if it cannot be."""
     content = {"format": FORMAT, "model": model, "statement": msgspec.to_builtins(statement)}
-    text = json.dumps(content | {"sha256": _digest(content)}, indent=1, ensure_ascii=False) + "\n"
-    try:
-        with files.replacing(Path(path)) as staged:
-            staged.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"{path}: {error.strerror}") from None
+    files.written(json.dumps(content | {"sha256": _digest(content)}, indent=1, ensure_ascii=False) + "\n", path)
 
 
 def read(path: str | os.PathLike[str]) -> tuple[dict[str, Any], Statement]:

@@ -229,12 +229,8 @@ def _cells(
         assert column.categories is not None
         k = len(column.categories)
         shares = law.dirichlet(np.ones(k))
-        if column.ordered:
-            edges = np.quantile(z := latent(), np.cumsum(shares)[:-1])
-            codes = np.searchsorted(edges, z)
-        else:
-            pull = 2 * np.sqrt(common) * factors @ (sizes[:, None] * law.standard_normal((FACTORS, k)))
-            codes = (np.log(shares + 1e-9) + pull + rng.gumbel(size=(rows, k))).argmax(axis=1)
+        pull = 2 * np.sqrt(common) * factors @ (sizes[:, None] * law.standard_normal((FACTORS, k)))
+        codes = (np.log(shares + 1e-9) + pull + rng.gumbel(size=(rows, k))).argmax(axis=1)
         cells = pd.Series(np.array(column.categories, dtype=object)[codes])
     if column.missing != "middle":
         cells = pd.Series(cells).mask(rng.random(rows) < law.beta(1, 10))

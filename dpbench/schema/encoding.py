@@ -82,30 +82,21 @@ class DatePart:
 
 @dataclass(frozen=True, eq=False)
 class Categories:
-    """The row of `values` that a cell's category has; zeros where the cell is none of `labels`.
-
-    values: (k, k) unit vectors, or (k, 1) of ordered categories: their places from -1 to 1.
-    """
+    """The unit vector of a cell's category; zeros where the cell is none of `labels`."""
 
     column: str
     labels: tuple[Label, ...]
-    values: np.ndarray
-
-    @property
-    def numeric(self) -> bool:
-        """Whether the categories are places on a line."""
-        return bool(self.values.shape[1] == 1)
+    numeric = False
 
     @property
     def names(self) -> list[str]:
-        """The names of what the step makes: one for each category, or one for a line."""
-        return [self.column] if self.numeric else [f"{self.column}={label}" for label in self.labels]
+        """The names of what the step makes, one for each category."""
+        return [f"{self.column}={label}" for label in self.labels]
 
     def run(self, table: pandas.DataFrame) -> tuple[np.ndarray, np.ndarray]:
         """(values (n, w), whether each cell is a category (n, 1))."""
-        indices = codes(table[self.column], self.labels)
-        known = (indices >= 0)[:, None]
-        return np.where(known, self.values[indices], 0.0), known
+        each = codes(table[self.column], self.labels)[:, None] == np.arange(len(self.labels))
+        return each.astype(float), each.any(axis=1, keepdims=True)
 
 
 @dataclass(frozen=True)
@@ -163,7 +154,7 @@ class Encoding:
     def groups(self) -> tuple[int, int]:
         """(what numbers add at most to ‖x‖₂², what all other columns add), before rows are divided."""
         most = sum(len(step.names) for step in self.steps if not isinstance(step, Missing) and step.numeric)
-        others = sum(isinstance(step, Categories) and not step.numeric for step in self.steps)
+        others = sum(isinstance(step, Categories) for step in self.steps)
         return most, self.intercept + others
 
     @property
@@ -253,9 +244,7 @@ def encoding_of(schema: Schema, *, intercept: bool, positional: bool = False) ->
             steps += [DatePart(name, part, *ends, column.order) for part, ends in column.parts]
         else:
             assert column.categories is not None
-            k = len(column.categories)
-            values = np.linspace(-1, 1, k)[:, None] if column.ordered else np.eye(k)
-            steps.append(Categories(name, column.categories, values))
+            steps.append(Categories(name, column.categories))
         if alone:
             join()
         if column.missing == "indicator":

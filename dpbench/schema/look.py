@@ -25,7 +25,7 @@ import numpy as np
 from dpbench.errors import DataError, UserError, nearest
 from dpbench.files import replacing
 from dpbench.frames import RowNumbers
-from dpbench.schema.cells import TRUTH, Notation, codes, date_part, ids, numbers
+from dpbench.schema.cells import PLAIN, TRUTH, Notation, codes, date_part, ids, numbers
 from dpbench.schema.encoding import check_columns, encoding_of, notation_of
 from dpbench.schema.schema import (
     BLANKS,
@@ -52,7 +52,6 @@ COUNTED = 10_000  # different texts are counted up to so many
 EXACT = 2**53  # whole numbers from here on are codes: a model in float64 could not tell neighbours
 LINES, SAMPLE = 100, 1 << 20  # lines, and signs, that a separator is found by
 SIGNS = (",", ";", "\t", "|")
-PLAIN = Notation()
 MARKS = [("", "."), (",", "."), ("", ","), (".", ","), (" ", ","), (" ", "."), ("'", ".")]  # of thousands and decimals
 AROUND = re.compile(r"([^\w\s.,+-]|USD|EUR|GBP|CHF)?\s*[+-]?[\d.,](?:[\d.,' eE+-]*[\d.,])?\s*([^\d.,]{0,16})")
 

@@ -34,7 +34,7 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     prefix, suffix, thousands, decimal: how its numbers are written as text: "$" before and "%" behind them, where there
     are any, the sign between groups of three digits, and the decimal mark.
     categories: the values it may have, text, whole numbers or truth values; one column of 0 and 1 for each, all 0 for
-    any other value. With ordered, one number from -1 (the first) to 1 (the last) instead.
+    any other value.
     date: the parts to take of a date, of "year", "month", "day", "weekday", "hour"; years: the range of "year"; order:
     "dmy", "mdy" or "ymd", how dates are written that are not 2020-12-31; a month may be a word, 31-Dec-2020.
     drop: leave it out.
@@ -50,7 +50,6 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     thousands: Thousands = ""
     decimal: Literal[".", ","] = "."
     categories: tuple[Label, ...] | None = None
-    ordered: bool = False
     date: tuple[str, ...] | None = None
     years: tuple[int, int] | None = None
     order: Literal["dmy", "mdy", "ymd"] | None = None
@@ -69,8 +68,6 @@ class Column(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
             if not self.categories:
                 raise ValueError("give one category at least")
             check_labels("categories", self.categories)
-        if self.ordered and (self.categories is None or len(self.categories) < 2):
-            raise ValueError("ordered is for two categories or more")
         if self.date is not None and (not self.date or len(set(self.date)) < len(self.date)):
             raise ValueError(f"date must be different parts of {', '.join(DATE_PARTS)}")
         for part in self.date or ():

@@ -324,7 +324,7 @@ def test_an_interrupted_comparison_keeps_what_is_finished(call, csv, monkeypatch
     monkeypatch.setattr(cluster, "execute", interrupted)
     code, _, err = call(*COMPARE)
     assert code == 130
-    assert "what was finished is kept" in err
+    assert "repeats none of the runs that were kept" in err
     again = []
     monkeypatch.setattr(cluster, "execute", lambda jobs: again.append(len(jobs)) or execute(jobs))
     code, out, _ = call(*COMPARE)

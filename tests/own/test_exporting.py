@@ -17,7 +17,7 @@ COLUMNS = {
     "age": Column(bounds=(0, 100), missing="indicator"),
     "pay": Column(bounds=(-1e3, 1e4)),
     "town": Column(categories=("Bonn", "it's", "1"), missing="indicator"),
-    "rank": Column(categories=("low", "middle", "high"), ordered=True),
+    "rank": Column(categories=("low", "middle", "high")),
     "yes": Column(categories=("True", "False"), missing="drop"),
     "id": Column(drop=True),
 }

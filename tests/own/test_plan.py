@@ -21,7 +21,7 @@ COLUMNS = {
     "age": Column(bounds=(0, 100), missing="indicator"),
     "income": Column(bounds=(0, 200_000)),
     "town": Column(categories=("Bonn", "Kiel", "Ulm")),
-    "level": Column(categories=("low", "middle", "high"), ordered=True),
+    "level": Column(categories=("low", "middle", "high")),
     "born": Column(date=("year", "month"), years=(1950, 2010), missing="drop"),
     "id": Column(drop=True),
 }

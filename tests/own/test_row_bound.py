@@ -29,7 +29,7 @@ SCHEMA = Schema(
     columns={
         "age": Column(bounds=(0, 100), missing="indicator"),
         "pay": Column(bounds=(-1, 1)),
-        "rank": Column(categories=("low", "mid", "top"), ordered=True),
+        "rank": Column(bounds=(0, 2)),
         "town": Column(categories=("a", "b", "c")),
     },
 )
@@ -39,7 +39,7 @@ def table(n=300, seed=0):
     rng = np.random.default_rng(seed)
     age = rng.uniform(0, 100, n)
     age[:9] = np.nan
-    frame = {"age": age, "pay": rng.normal(0, 0.1, n), "rank": rng.choice(["low", "mid", "top"], n)}
+    frame = {"age": age, "pay": rng.normal(0, 0.1, n), "rank": rng.choice([0, 1, 2], n)}
     frame |= {"town": rng.choice(["a", "b", "c"], n), "y": np.where(frame["pay"] > 0, "yes", "no")}
     return pd.DataFrame(frame)
 

@@ -36,7 +36,7 @@ def made(**columns):
 EVERY_KIND = made(
     age={"bounds": (0, 100), "missing": "indicator"},
     sex={"categories": ("f", "m")},
-    size={"categories": ("s", "m", "l"), "ordered": True, "missing": "indicator"},
+    size={"categories": ("s", "m", "l"), "missing": "indicator"},
     when={"date": ("year", "month", "weekday"), "years": (2000, 2020), "missing": "indicator"},
     income={"bounds": (-1e5, 1e5), "missing": "drop"},
     name={"drop": True},
@@ -53,7 +53,7 @@ def test_numbers_go_from_their_bounds_to_one_and_categories_stay_zero_and_one():
     assert encode(schema, frame, intercept=False).unit == pytest.approx(2**0.5)
 
 
-def test_ordered_categories_dates_and_missing_cells():
+def test_categories_dates_and_missing_cells():
     frame = pd.DataFrame(
         {
             "age": [None, "old"],
@@ -67,7 +67,7 @@ def test_ordered_categories_dates_and_missing_cells():
     X, columns, unit = encode(EVERY_KIND, frame)
     row = dict(zip(columns, X.T * unit, strict=True))
     assert (row["age"].tolist(), row["age missing"].tolist()) == ([0, 0], [1, 1])
-    assert (row["size"].tolist(), row["size missing"].tolist()) == ([-1, 0], [0, 1])
+    assert (row["size=s"].tolist(), row["size missing"].tolist()) == ([1, 0], [0, 1])
     assert row["when (year)"].tolist() == [0, 0]  # 2010 is the middle of 2000 to 2020; "soon" is no date
     assert row["when missing"].tolist() == [0, 1]
     assert not any("name" in column for column in columns)

@@ -24,7 +24,7 @@ KINDS = {
     "share": Column(bounds=(0, 100), suffix="%", missing="indicator"),
     "code": Column(categories=("01", "1", "1e3", "1.50", "TRUE", "12345678901234567", "x")),
     "truth": Column(categories=(True, False)),
-    "place": Column(categories=(1, 2, 3), ordered=True, missing="indicator"),
+    "place": Column(categories=(1, 2, 3), missing="indicator"),
     "born": Column(date=("year", "month"), missing="indicator"),
     "seen": Column(date=("day",), order="dmy"),
 }
