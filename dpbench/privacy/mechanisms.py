@@ -101,7 +101,8 @@ class Mechanisms:
     """
 
     seam: ClassVar[type[Releases]] = Releases
-    correlating: ClassVar[type[Correlated]] = Correlated
+    correlating: ClassVar[Callable[..., Correlated]] = Correlated
+    passing: ClassVar[type[SinglePass]] = SinglePass
     planned_for: Sequence[int] | None = None  # see `planning`
 
     def __init__(
@@ -512,7 +513,7 @@ class Mechanisms:
 
         Source: Zhang, Tran and Cutkosky (2024), Lemma C.1; see `dpbench.privacy.sampling`.
         """
-        return SinglePass(self.releases, self.budget.relation, n, label)
+        return self.passing(self.releases, self.budget.relation, n, label)
 
 
 class AboveThreshold:

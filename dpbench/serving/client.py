@@ -23,7 +23,7 @@ from dpbench.algorithms.rules import public_settings
 from dpbench.errors import PrivacyError, UserError, one_line
 from dpbench.privacy.exact_sampling import Draws, SeededBits
 from dpbench.privacy.exact_sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum, Unread
-from dpbench.privacy.ledger import at_rho, plain
+from dpbench.privacy.ledger import plain
 from dpbench.privacy.mechanisms import Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars
 from dpbench.privacy.sampling import SinglePass
@@ -219,8 +219,14 @@ class ServedReleases(Releases):
 class CorrelatedHandle:
     """Correlated noise of the server's: as `Correlated`."""
 
-    def __init__(self, server: MechanismClient, **rounds: Any) -> None:
-        self._server, self._token = server, server.ask(wire.CorrelateRequest(**rounds))
+    def __init__(
+        self, releases: Any, steps: int, separation: int, bands: int, sensitivity: float, multiplier: Any, label: str
+    ) -> None:
+        self._server = releases.server
+        self._token = self._server.ask(wire.CorrelateRequest(
+            steps=steps, separation=separation, bands=bands, sensitivity=float(sensitivity),
+            multiplier=_one(multiplier), label=label,
+        ))  # fmt: skip
 
     def release(self, value: SumHandle) -> np.ndarray:
         return np.asarray(self._server.ask(wire.RoundRequest(token=self._token, value=value.request)))
@@ -229,16 +235,11 @@ class CorrelatedHandle:
 class ServedPass(SinglePass):
     """A single pass as rounds with noise of one band, which is independent, of which a row is in one at most."""
 
-    _releases: ServedReleases
-
     def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> np.ndarray:
         self._admit()
         if self._count(noise_multiplier):
             steps = min(self._order.shape[1], wire.MOST_ROUNDS)
-            self._rounds = CorrelatedHandle(
-                self._releases.server, steps=steps, separation=steps, bands=1, sensitivity=sensitivity,
-                multiplier=noise_multiplier, label=self._label,
-            )  # fmt: skip
+            self._rounds = CorrelatedHandle(self._releases, steps, steps, 1, sensitivity, noise_multiplier, self._label)
         return self._rounds.release(value)
 
 
@@ -254,20 +255,7 @@ SCORES: dict[str, Callable[..., Any]] = {
 class ServedMechanisms(Mechanisms):
     """`Mechanisms` of a served method."""
 
-    seam = ServedReleases
-
-    def correlated(
-        self, steps: int, *, separation: int, bands: int, sensitivity: float, rho: Scalars, label: str
-    ) -> Any:
-        assert isinstance(self.releases, ServedReleases)
-        return CorrelatedHandle(
-            self.releases.server, steps=steps, separation=separation, bands=bands, sensitivity=float(sensitivity),
-            multiplier=at_rho(_one(rho)).noise_multiplier, label=label,
-        )  # fmt: skip
-
-    def single_pass(self, n: int, label: str) -> SinglePass:
-        """See `Mechanisms.single_pass`."""
-        return ServedPass(self.releases, self.budget.relation, n, label)
+    seam, correlating, passing = ServedReleases, CorrelatedHandle, ServedPass  # type: ignore[assignment]
 
     def _choose(self, values: Any, score: Score, kind: str, label: str, sensitivity: Scalars, epsilon: Scalars) -> Any:
         if not isinstance(values, SumHandle):

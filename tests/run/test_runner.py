@@ -3,6 +3,8 @@
 import math
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -183,8 +185,9 @@ def test_a_method_that_exits_is_a_failed_row_and_no_end_of_the_command(tmp_path,
 def test_a_file_that_ends_its_process_is_a_mistake_of_its_own(tmp_path):
     """In the process of the command, which would end with 0 and no word."""
     (tmp_path / "ending.py").write_text("import os\nos._exit(0)\n")
-    with pytest.raises(UserError, match="cannot be imported: SystemExit: 0"):
-        jobs(1, algorithm=f"{tmp_path / 'ending.py'}:Ending")
+    command = [sys.executable, "-m", "dpbench", "run", "--algo", "ending.py:Ending", "--dataset", "synthetic"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert (ended.returncode, "cannot be imported: SystemExit: 0" in ended.stderr) == (2, True), ended
 
 
 def test_a_method_that_forks_answers_once(tmp_path):

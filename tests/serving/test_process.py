@@ -163,9 +163,9 @@ def honest():
     ({"settings": [wire.DescribedSetting(name="a b", default=1, number=True)]}, "malformed"),
     ({"settings": [TELLS | {"default": "\x1b[2J"}]}, "malformed"),
     ({"settings": [TELLS | {"default": [[[[1]]]]}]}, "malformed"),
-    ({"settings": [TELLS | {"name": "__post_init__"}]}, "malformed"), ({"fixed": {"T": "\x1b[2J"}}, "malformed"),
-    ({"needs": {"regularisers": ["\x1b[2J"]}}, "malformed"), ({"name": "private-tuning"}, "is taken"),
-    ({"name": "probe-noise"}, "is taken"),
+    ({"settings": [TELLS | {"name": "__post_init__", "default": 1}]}, "malformed"),
+    ({"fixed": {"T": "\x1b[2J"}}, "malformed"), ({"needs": {"regularisers": ["\x1b[2J"]}}, "malformed"),
+    ({"name": "private-tuning"}, "is taken"), ({"name": "probe-noise"}, "is taken"),
 ])  # fmt: skip
 def test_what_a_process_says_of_its_method_is_not_believed(monkeypatch, honest, forged, told):
     """Its file may change the code that describes it, as the next test does."""
