@@ -100,6 +100,19 @@ def execute(jobs: list[Job], nudge: float = 0.0) -> tuple[list[Row], list[Point]
             return [failed_row(job, error) for job in jobs], []
 
 
+WORKER = 512 << 20  # bytes of address space: a worker that has loaded everything takes 390 MB
+
+
+def room_for_worker() -> None:
+    """MemoryError where a limit on this process (ulimit -v) leaves no room for another."""
+    with contextlib.suppress(ImportError):  # not on every system
+        import resource
+
+        # OpenBLAS asks again, in a loop without an end, for memory that a limit keeps from it.
+        if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < WORKER:
+            raise MemoryError("a worker process does not fit into the limit on this one")
+
+
 class OtherProcess:
     """A process that computes the jobs it is sent, one call at a time, until this one ends."""
 
@@ -111,6 +124,7 @@ class OtherProcess:
         atexit.register(self.end)
 
     def _start(self) -> None:
+        room_for_worker()
         self._pipe, there = Pipe()
         command = f"from dpbench.run import execute; execute.answer({there.fileno()}, {os.getpid()})"
         with there:

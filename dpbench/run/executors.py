@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits
 from dpbench.datasets import cache
 from dpbench.errors import UserError, WorkerDied, at_least, nearest
 from dpbench.run.cluster import Batch, BatchRows, Cluster, Executor, WorkerDeath, computed
-from dpbench.run.execute import end_with, failed_row
+from dpbench.run.execute import end_with, failed_row, room_for_worker
 
 ATTEMPTS = 3  # of a batch whose worker died under it
 BACKENDS = ("loky", "threading", "dask")
@@ -48,7 +48,6 @@ class Here:
 
 
 POOL_THREADS = 4  # that joblib's pool starts in this process: its manager, a queue's feeder, and some to spare
-WORKER = 512 << 20  # bytes of address space: a worker that has loaded everything takes 390 MB
 
 
 def pooled(
@@ -121,12 +120,7 @@ class Local:
 
 def _room_for_pool() -> None:
     """MemoryError where a pool's own threads would not start, or no worker: it would wait for them for ever."""
-    with contextlib.suppress(ImportError):  # not on every system
-        import resource
-
-        # OpenBLAS asks again, in a loop without an end, for memory that a limit (ulimit -v) keeps from a worker.
-        if 0 <= resource.getrlimit(resource.RLIMIT_AS)[0] < WORKER:
-            raise MemoryError("a worker process does not fit into the limit on this one")
+    room_for_worker()
     end = threading.Event()
     threads = [threading.Thread(target=end.wait, daemon=True) for _ in range(POOL_THREADS)]
     try:

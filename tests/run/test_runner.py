@@ -2,6 +2,7 @@
 
 import math
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -188,6 +189,15 @@ def test_a_file_that_ends_its_process_is_a_mistake_of_its_own(tmp_path):
     command = [sys.executable, "-m", "dpbench", "run", "--algo", "ending.py:Ending", "--dataset", "synthetic"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert (ended.returncode, "cannot be imported: SystemExit: 0" in ended.stderr) == (2, True), ended
+
+
+def test_without_room_for_a_process_of_its_own_a_method_does_not_wait_for_it(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(EXITING.format(ends="pass"))
+    job = make_job(problem="synthetic", algorithm=f"{tmp_path / 'mine.py'}:Exiting", epsilon=1, seed=0)
+    execute.THEIRS.end()
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (execute.WORKER - 1, -1))
+    with pytest.raises(MemoryError, match="does not fit into the limit"):
+        runner.run([job], Store(tmp_path, "p", "e"))
 
 
 def test_a_method_that_forks_answers_once(tmp_path):

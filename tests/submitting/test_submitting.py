@@ -17,7 +17,7 @@ from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.experiments.leaderboard import EXPERIMENT, artefacts, board
 from dpbench.problems import build
-from dpbench.run import executors
+from dpbench.run import execute
 from dpbench.run.row import Row
 from dpbench.run.store import Store
 from dpbench.serving.process import OPEN, SERVED, ServedRun
@@ -297,7 +297,7 @@ def test_the_check_s_processes_are_those_of_every_run(made, small, tmp_path, mon
     monkeypatch.setattr(checking, "_run_problem", dies)
     with pytest.raises(UserError, match="honest-steps: a process of the check died; try --jobs 1"):
         checked()
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (executors.WORKER - 1, -1))
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (execute.WORKER - 1, -1))
     with pytest.raises(MemoryError, match="does not fit into the limit"):
         checked()
 
