@@ -33,7 +33,8 @@ BORDERS = {
 }  # fmt: skip
 SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
 # Guards and speed, which no outcome shows: what `zip` does with unequal lengths, how much a cache keeps, copies.
-UNSEEN = ("strict", "maxsize", "stacklevel", "copy", "kw_only", "frozen")
+UNSEEN = ("strict", "maxsize", "cache", "stacklevel", "copy", "kw_only", "frozen")
+LOOKS = ("size", "figsize", "zorder", "lw", "fontsize", "room", "width_ratios", "height_ratios")  # of figures
 SYMMETRIC = ("min", "max", "minimum", "maximum", "hypot", "gcd", "logaddexp", "union1d", "isdisjoint")
 LEFT_OUT = ("scaffolding/", "version.py")  # templates, and a number
 ENOUGH = 120.0  # seconds of tests, each as long as it took without the mistake
@@ -114,7 +115,7 @@ def _looks(node: ast.AST) -> Iterator[ast.AST]:
 
     What they are given is computed all the same: signs, comparisons and the order of arguments stay.
     """
-    if isinstance(node, ast.keyword) and node.arg in ("size", "figsize", "zorder", "lw", "fontsize", "room"):
+    if isinstance(node, ast.keyword) and node.arg in LOOKS:
         yield from ast.walk(node.value)
     call = node.value if isinstance(node, ast.Expr) else node
     if isinstance(call, ast.Call):

@@ -321,6 +321,22 @@ def test_older_rows_without_a_label_are_zeros_in_a_world_and_are_not_scored():
     assert shares[0] == pytest.approx((world.y[world.X.any(axis=1)] == 0).mean())
 
 
+@pytest.mark.parametrize("rows", [266, 267, 268])
+def test_older_rows_are_drawn_again_only_where_more_are_asked_for_than_are_left(rows):
+    X = np.arange(400.0)[:, None]
+    world = worlds.from_rows(worlds.Like(X, X, X[:, 0], X[:, 0] >= 0), rows, np.random.default_rng(0))
+    assert len(world.X) == rows
+    assert (len(np.unique(world.X)) == rows) == (rows <= 267)
+
+
+def test_worlds_are_in_their_order_however_many_processes_there_are(monkeypatch):
+    def pooled(function, tasks, jobs, *, ordered=False):  # the last world ends first
+        return (function(*one) for one in (list(tasks) if ordered else reversed(list(tasks))))
+
+    monkeypatch.setattr(planning, "pooled", pooled)
+    assert planning._each(lambda number: number, 3, (), 2, lambda *told: None, "") == [0, 1, 2]
+
+
 def test_numbers_without_delta_have_no_method():
     with pytest.raises(UserError, match="no rule chooses one for squared loss at δ = 0"):
         dpbench.plan(NUMBER, 100, delta=0, worlds=2, jobs=1)

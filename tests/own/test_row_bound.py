@@ -116,8 +116,8 @@ def test_noise_by_its_variance(release, relation, exact):
     (entry,) = noisy_mean(Z, 3, release, budget, 0, None)[2]
     assert (entry["count"], entry["planned"]) == (1, 1)  # what no plan has, no check of the plan has seen
     kurtosis = 3 if isinstance(release, Gaussian) else 6
-    assert np.std(found) == pytest.approx(expected, rel=4 * math.sqrt((kurtosis - 1) / 4 / runs))
-    assert np.mean(found) == pytest.approx(0.75, abs=4 * expected / math.sqrt(runs))
+    assert np.std(found) == pytest.approx(expected, rel=5 * math.sqrt((kurtosis - 1) / 4 / runs))
+    assert np.mean(found) == pytest.approx(0.75, abs=5 * expected / math.sqrt(runs))
 
 
 @pytest.mark.thorough
