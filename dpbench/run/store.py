@@ -17,7 +17,6 @@ import stat
 import sys
 import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -174,9 +173,9 @@ class Ended:
 
     def counts(self, keys: Iterable[str], traced: Iterable[str] = ()) -> tuple[int, int, int]:
         """(missing, failed, beyond reach) of some keys; a result without a trace that `traced` asks for is missing."""
-        ended = Counter(map(self.statuses.get, keys))
-        missing, beyond = ended.pop(None, 0), ended.pop("out of reach", 0)
-        failed = sum(number for status, number in ended.items() if status not in outcomes.RESULTS)
+        ended = [*map(self.statuses.get, keys)]
+        missing, beyond = ended.count(None), ended.count("out of reach")
+        failed = len(ended) - missing - beyond - sum(map(ended.count, outcomes.RESULTS))
         untraced = self.results.intersection(traced).difference(self.traced) if traced else ()
         return missing + len(untraced), failed, beyond
 

@@ -238,7 +238,7 @@ class RunCount:
         for each in series:
             alike[each.like.whole].append(each)
         for first, *others in alike.values():
-            if all(first == other for other in others):
+            if not others or all(first == other for other in others):
                 if id(first) not in self._known:
                     self._known[id(first)] = first, self._one([first])
                 yield first, self._known[id(first)][1]
