@@ -403,6 +403,15 @@ def test_the_claim_on_hessians_can_fail(experiment, tmp_path, name, opt, tr, hel
     assert verdict(experiment, tmp_path, name, hessian_evaluations=lambda job: counts.get(job.algorithm, 1)) is held
 
 
+def test_a_table_without_rows_leaves_the_claim_on_hessians_open(experiment, tmp_path):
+    """A cell that is missing may have a run of opt with two."""
+    context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
+    counts = lambda job: 10 if job.algorithm == "dp-tr" else 1  # noqa: E731
+    ends_as(experiment, context.store, "full", lambda job: not on(job), ("table1",), hessian_evaluations=counts)
+    (found, *_) = claim(experiment, "one_hessian")(context)
+    assert (found.word, "no rows: Table 2, ε = 0.2" in found.numbers) == ("open", True)
+
+
 @pytest.mark.thorough_for("failing[12]*")
 @pytest.mark.parametrize(("failing", "held"), [({"opt-ls"}, True), (set(), False), ({"opt-ls", "2opt-ls"}, False)])
 def test_the_claim_on_two_phases_can_fail(experiment, tmp_path, failing, held):

@@ -23,6 +23,7 @@ from dpbench.experiments.zeroth_order.rows import (
     over_seeds,
     stderr,
     variance_of,
+    whole,
     whole_bound,
 )
 from dpbench.study import laws
@@ -116,6 +117,7 @@ ESTIMANDS: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
              what="‖g̃_t - g_t‖² over |NODE(t)| dσ²")  # fmt: skip
 def on_kinks(context: Context, name: str, **words: str) -> WithWords:
     """At the least ρ: the check of the right runs, and which wrong ones it tells from them."""
+    whole(context, "kinks")
     # The least ρ has the most noise, so there every wrong run can be told from the right ones.
     rho, runs = min(runs_of(context).items())
     found = {wrong: CHECKS[name](rows) for wrong, rows in runs.items()}
@@ -133,6 +135,7 @@ def on_kinks(context: Context, name: str, **words: str) -> WithWords:
 @PAPER.claim("kinks_power")
 def power(context: Context) -> Iterator[WithWords]:
     """By ρ: whether each of `MOVING` moves the measure."""
+    whole(context, "kinks")
     for rho, runs in runs_of(context).items():
         gaps = moved(runs)
         if not {*MOVING} <= {*gaps}:
@@ -208,6 +211,7 @@ def series(context: Context, name: str) -> tuple[pd.DataFrame, pd.DataFrame]:
 @PAPER.claim("kink_rates")
 def rates(context: Context) -> Iterator[WithWords]:
     """By M, d and 1/ρ: the exponent of the right runs, and of those with wrong epochs or wrong noise."""
+    whole(context, "kink_rates")
     for name, (x, most, _) in RATES.items():
         right, wrong = (exponent(rows, x, ["seed"], "kink_rates") for rows in series(context, name))
         held, passes = (one.beyond(most + NEAR, below=True) for one in (right, wrong))

@@ -122,13 +122,20 @@ def studied(context: Context, artefact: str) -> pd.DataFrame:
 
 
 def needed(context: Context, artefact: str, **key: str) -> pd.DataFrame:
-    """`studied`, of these by column (`quantity="bias"` is of `set.quantity`); NotEnough without any."""
+    """`studied`, of these by column (`quantity="bias"` is of `set.quantity`); NotEnough without any, or see `whole`."""
+    whole(context, artefact)
     rows = studied(context, artefact)
     if len(rows):
         rows = select(rows, **{f"set.{name}": value for name, value in key.items()})
     if rows.empty:
         raise NotEnough("no rows" + (f" of {' '.join(key.values())}" if key else ""), artefact)
     return rows
+
+
+def whole(context: Context, artefact: str) -> None:
+    """NotEnough where runs of the artefact's grid are missing: a verdict on the others might be another one."""
+    if missing := context.unfinished(artefact):
+        raise NotEnough(missing.partition(":")[0], artefact)
 
 
 def noted(context: Context, artefact: str) -> pd.DataFrame:
