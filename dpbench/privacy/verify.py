@@ -574,14 +574,24 @@ def _two_losses(epsilon: float, orders: tuple[float, ...]) -> np.ndarray:
 
     Under Q the likelihood ratio has mean 1, and E_Q of its convex power α is largest where it takes both ends alone.
     """
+    from scipy.special import expit
+
     a = np.array(orders)[:, None]
-    # At both ends of the interval the losses are one number, and the curve is 0.
-    t = np.linspace(0, epsilon, 202)[1:-1]
-    with np.errstate(divide="ignore"):
-        log_high = np.log(-np.expm1(t - epsilon)) - t - np.log(-np.expm1(-epsilon))  # of Q at t
+
+    def curves(s: np.ndarray) -> np.ndarray:
+        """At t = ε/(1 + e^-s): the larger the order, the nearer is t to ε, where the curve ends at 0."""
+        t, left = epsilon * expit(s), epsilon * expit(-s)
+        log_high = np.log(-np.expm1(-left)) - t - np.log(-np.expm1(-epsilon))  # of Q at t
         log_low = np.log(-np.expm1(-t)) - np.log(-np.expm1(-epsilon))
-    both = np.logaddexp(log_high + a * t, log_low + a * (t - epsilon))
-    return np.asarray(np.maximum(both, 0.0).max(axis=1) / (a[:, 0] - 1))
+        return np.asarray(np.logaddexp(log_high + a * t, log_low - a * left))
+
+    # About the best place once more, and again: the curve is flat there, so that what is left is 1e-7 of it.
+    best = np.zeros_like(a)
+    for width, count in ((28.0, 225), (0.25, 41), (0.0125, 41)):
+        near = best + np.linspace(-width, width, count)
+        found = curves(near)
+        best = np.take_along_axis(near, found.argmax(axis=1)[:, None], axis=1)
+    return np.asarray(np.maximum(found, 0.0).max(axis=1) / (a[:, 0] - 1))
 
 
 def _plain_event(release: Release) -> Any:

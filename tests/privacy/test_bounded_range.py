@@ -44,6 +44,16 @@ def adaptive(epsilon, x, mu):
     return float(weight @ np.where(left < -epsilon, -np.expm1(left), inside))
 
 
+@pytest.mark.parametrize("choice", [0.01, 0.1, 1.0, 20.0])
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-8, 1e-15])
+def test_no_route_states_less_than_one_choice_costs(choice, delta):
+    """Its profile (1 - e^{(x - ε)/2})²/(1 - e^{-ε}), solved for x: the second route was up to 5e-3 below it."""
+    exact = choice + 2 * math.log1p(-math.sqrt(delta * -math.expm1(-choice)))
+    second = spent((CountedRelease(BoundedRange(choice), 1, "median"),), delta, Relation.REPLACE_ONE).epsilon
+    for epsilon in (second, Tight().epsilon_of(((BoundedRange(choice), 1),), delta)):
+        assert exact * (1 - 1e-9) <= epsilon <= choice * (1 + 1e-12)
+
+
 @pytest.mark.parametrize(("choice", "mu", "delta"), [(0.5, 0.3, 1e-6), (0.05, 0.2, 1e-6), (2.0, 1.0, 1e-8)])
 def test_both_routes_reach_the_worst_order_and_no_less(choice, mu, delta):
     releases = ((BoundedRange(choice), 1), (Gaussian(1 / mu), 1))
