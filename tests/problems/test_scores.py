@@ -55,3 +55,8 @@ def test_the_constant_answer_is_the_best_one(mean):
 ])  # fmt: skip
 def test_the_constant_answer_is_a_label_where_no_odds_are_and_a_mean_of_numbers(loss, mean, expected):
     assert constant(losses.get(loss), mean) == expected
+
+
+def test_numbers_that_are_all_the_same_leave_the_gain_in_their_own_unit():
+    found = held_out_scores(losses.get("squared"), np.ones((2, 1)), np.full(2, 2.0), np.ones((1, 1)), np.zeros(1), 2.0)
+    assert found["held_gain"] == [-1.0]  # nothing varies, so that R² has no denominator
