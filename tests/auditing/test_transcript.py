@@ -51,15 +51,17 @@ def ratio(act):
     return scores.likelihood_ratio(run, *replays), run
 
 
-def test_gaussian_and_laplace_scores_are_exact():
+def test_gaussian_laplace_and_radial_scores_are_exact():
     def act(m, s):
+        m.radial(np.full((m.k, 3), s), sensitivity=1.0, epsilon=0.5, label="r")
         m.gaussian(np.full((m.k, 2), s), sensitivity=1.0, noise_multiplier=2.0, label="g")
         m.laplace(np.full(m.k, s), sensitivity=1.0, epsilon=1.0, label="l")
 
     score, run = ratio(act)
-    g, l = (one.output for one in run.tape[None])
+    r, g, l = (one.output for one in run.tape[None])
     expected = (stats.norm.logpdf(g, 1, 2) - stats.norm.logpdf(g, 0, 2)).sum(axis=1)
     expected += stats.laplace.logpdf(l, 1) - stats.laplace.logpdf(l, 0)
+    expected += (np.linalg.norm(r, axis=1) - np.linalg.norm(r - 1, axis=1)) / 2  # density ∝ exp(-ε‖x‖/Δ)
     np.testing.assert_allclose(score, expected, atol=1e-12)
 
 
