@@ -155,7 +155,7 @@ def fit(
 
     Args:
         X: (n, d) array or scipy.sparse matrix of finite numbers, which may be a memory map of more than fits
-            into memory: no copy of it is made. n counts as public.
+            into memory: no copy of it is made, unless rows are beyond the bound in arithmetic "real". n is public.
         y: (n,) labels -1/+1 for logistic, sigmoid and ramp loss, numbers for squared loss, numbers >= 0 for phase loss.
         algorithm: a name from `dpbench list algorithms`, or "path/to/file.py:Class".
         epsilon: the budget ε > 0.

@@ -12,16 +12,14 @@ import math
 from typing import Any, Literal
 
 import numpy as np
-import scipy
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms.base import make_settings
-from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, WITHIN, all_within, row_norms, rows_beyond
+from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, WITHIN, all_within, row_norms
 from dpbench.errors import DataError, UserError
 from dpbench.own.spec import GROUPS, ParameterError
 from dpbench.problems import Problem, losses
 from dpbench.problems.exact import ExactProblem
-from dpbench.problems.grid import FEW, LARGE, ReplacedProblem, ShortenedRows
 from dpbench.problems.persons import OfPersons, Persons, PersonsProblem
 from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.schema.cells import ids, numbers
@@ -60,9 +58,7 @@ def problem_of(
     repair = bound == "rescale"
     # A refusal that depends on a cell reveals it, so a release repairs each value by itself.
     if repair:
-        # What is within the bound has numbers alone: one pass of `_kept_apart`, or of `on_grid`, sees to both.
-        entries = not exact and (needed is None or scipy.sparse.issparse(X))
-        X, y = repaired(X, y, labels, loss=loss, single=precision == "float32", entries=entries)
+        X, y = repaired(X, y, labels, loss=loss, single=precision == "float32", entries=not exact)
     else:
         X, y = checked(method, needed, bound, precision, X, y, labels)
     problem: Problem
@@ -70,16 +66,9 @@ def problem_of(
         problem = PersonsProblem(X, y, of_persons, **declared)
     elif exact:
         problem = ExactProblem(X, y, steady=steady, owned=owned, **declared)
-    elif not repair or needed is None:
-        problem = Problem(X, y, **declared, rows_checked=needed is not None)
-    elif scipy.sparse.issparse(X):
-        problem = Problem(_shortened(X, needed), y, **declared, rows_checked=True)
     else:
-        X, y, short = _kept_apart(X, y, needed)
-        if short is None:
-            problem = Problem(X, y, **declared, rows_checked=True)
-        else:
-            problem = ReplacedProblem(X, y, short, **declared)
+        X = _shortened(X, needed) if repair and needed is not None else X
+        problem = Problem(X, y, **declared, rows_checked=needed is not None)
     if release:
         problem.limit = LARGEST_ITERATE
     return problem
@@ -198,32 +187,6 @@ def repaired(
     if kind.outputs > 1:
         y = np.clip(np.floor(y), 0, kind.outputs - 1)
     return X, np.maximum(y, 0.0) if kind.name == "phase" else y
-
-
-def _kept_apart(
-    X: np.ndarray, y: np.ndarray, needed: tuple[str, float], large: float = LARGE
-) -> tuple[np.ndarray, np.ndarray, ShortenedRows | None]:
-    """(X within the bound, y, None); or X as it is, and what stands for its rows beyond, few of many."""
-    order, limit = 2 if needed[0] == "l2" else 1, needed[1]
-    rows: list[np.ndarray] = []
-    values: list[np.ndarray] = []
-    out, count = X, 0
-    for here, beyond in rows_beyond(X, order, limit):
-        if not len(beyond):
-            continue
-        short = _shortened(np.nan_to_num(X[here][beyond], nan=0.0, posinf=0.0, neginf=0.0), needed)
-        rows.append(here.start + beyond)
-        values.append(short)
-        count += len(beyond)
-        if out is X and (X.nbytes < large or count > FEW * len(X)):
-            out = X.copy()
-        if out is not X:
-            for i, v in zip(rows, values, strict=True):
-                out[i] = v
-            rows, values = [], []
-    if out is not X or not rows:
-        return out, y, None
-    return X, y, ShortenedRows(np.concatenate(rows), np.concatenate(values))
 
 
 def _shortened(X: Any, needed: tuple[str, float]) -> Any:

@@ -18,7 +18,6 @@ import scipy
 from dpbench.datasets.recipes import one_entry_each
 from dpbench.errors import PrivacyError
 from dpbench.privacy.exact_sums import ROW_BITS
-from dpbench.problems.problem import Problem
 from dpbench.problems.rows import BLOCK, Rows
 
 LARGE = 2**28  # bytes of X from which it is not copied for the sake of some rows
@@ -150,14 +149,6 @@ class SubstitutedRows:
     @functools.cached_property
     def _rows(self) -> Rows:
         return Rows(self.X, self.y) if self._short is None else self.rows_of(self._raw, self.y, self._short)
-
-
-class ReplacedProblem(SubstitutedRows, Problem):
-    """A `Problem` on the rows of X but those of `short`; the caller has seen that all are within the bound."""
-
-    def __init__(self, X: np.ndarray, y: np.ndarray, short: ShortenedRows, **declared: Any) -> None:
-        super().__init__(X, y, rows_checked=True, **declared)
-        self._hide(short)
 
 
 PREPARED = 2**16  # entries put on the grid at a time: they stay in the cache
