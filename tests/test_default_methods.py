@@ -62,7 +62,7 @@ def test_a_fall_is_found():
 
 def test_the_committed_scores_hold_what_the_page_says():
     found = parsed(read())
-    fallen = ["friedman 2: ε = 100 to 10000: -0.0038 ± 0.0004"]  # where the window of numbers ends, as the page says
+    fallen = ["friedman 2: ε = 100 to 10000: -0.0138 ± 0.0004"]  # where the window of numbers ends, as the page says
     assert falls(found, list(SETS)) == fallen
     assert len(SETS) >= 10
     page = (ROOT / "docs" / "guides" / "defaults.md").read_text(encoding="utf-8")
