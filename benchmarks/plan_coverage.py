@@ -131,8 +131,7 @@ FRESH_WIDE: measured.Sets = {name + WIDE: one for name, one in FRESH.items()}
 ALL: measured.Sets = {**SEEN, **FRESH, **FRESH_WIDE, **CLASSES}
 ASKED = [("fresh, tight bounds", FRESH, "nothing"), ("fresh" + WIDE, FRESH_WIDE, "nothing")]
 ASKED += [("fresh, tight bounds", FRESH, known) for known in ("guesses", "older rows")]
-ASKED += [("newer, classes", CLASSES, known) for known in ("nothing", "guesses")]
-ASKED += [("seen", SEEN, known) for known in ("nothing", "guesses")]
+ASKED += [("newer, classes", CLASSES, known) for known in ("nothing", "guesses")] + [("seen", SEEN, "nothing")]
 FIELDS = ("data", "known", "epsilon", "score", "median", "low", "high")
 PLANS, OUTCOMES = (measured.RESULTS / f"plan_{name}.csv" for name in ("coverage", "outcomes"))
 
