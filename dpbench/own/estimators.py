@@ -235,17 +235,6 @@ class _Private(BaseEstimator):
         check_is_fitted(self)
         return self.model_.loss
 
-    @property
-    def profile_(self) -> np.ndarray:
-        """(m, 2): δ from 1e-4·delta_ to 1e2·delta_, and the ε that all releases compose to at each; at δ = 0 alone.
-
-        Computed when asked for, by the independent accountant. ε is infinite where it has no bound for the whole.
-        """
-        check_is_fitted(self)
-        deltas = [delta for delta in self.delta_ * np.logspace(-4, 2, 7) if delta < 1] if self.delta_ else [0.0]
-        relation = Relation(self.statement_.relation)
-        return np.array([(delta, spent(self.releases_, delta, relation).epsilon) for delta in deltas])
-
     def _scores(self, X: Any) -> np.ndarray:
         check_is_fitted(self)
         if self.model_.positional:
@@ -313,8 +302,8 @@ class PrivateClassifier(ClassifierMixin, _Private):
         row_bound_: the bound on the rows that was given or found; None where no row is shortened.
         epsilon_: what the releases of all models compose to, by the independent accountant: at most `epsilon`.
         delta_; guarantee_: in words; public_: what counts as public; arithmetic_: "bytes" or "real".
-        profile_: (δ, ε) pairs of the same releases. ledger_: one row per
-            model and kind of release. algorithm_, settings_: used.
+        releases_: as `dpbench.privacy.check.profile` takes them, which has their ε at any δ. ledger_: one row per model
+            and kind of release. algorithm_, settings_: used.
         intervals_: with `intervals`, a DataFrame of name, estimate, low and high of each coefficient, or one line that
             there are none. The estimate is one step of Newton's method from the model, and not the coefficient in
             `coef_`, which predicts. intervals_notes_: what they cover, and what public marks say that they do not.

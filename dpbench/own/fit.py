@@ -279,12 +279,9 @@ def _loss_of(loss: Any, k: int) -> Any:
     if loss is None:
         return "logistic" if k else "squared"
     kind = losses.get(loss)
-    if kind.binary and k != 2:
-        what = f"has {k} classes: softmax-{k} takes them" if k else "is a number: squared takes it"
-        raise UserError(f"loss: {kind.name} takes two classes, and the schema's target {what}")
-    if not kind.binary and (kind.outputs if kind.outputs > 1 else 0) != k:
+    if k != (2 if kind.binary else kind.outputs if kind.outputs > 1 else 0):
         what = f"has {k} classes" if k else "is a number"
-        raise UserError(f"loss: {kind.name} does not fit the schema's target, which {what}")
+        raise UserError(f"loss: {kind.name} does not fit the schema's target, which {what}; leave loss out")
     return loss
 
 

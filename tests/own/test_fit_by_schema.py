@@ -60,13 +60,8 @@ def test_what_does_not_fit_the_schema_is_one_line(people):
     drafted = Schema(target=TWO.target, columns={"age": Column(bounds=(0, 1), decide=("bounds",))})
     table = people.assign(y="no")
     for schema, more, X, said in (
-        (
-            THREE,
-            {"loss": "logistic"},
-            table,
-            "logistic takes two classes, and the schema's target has 3 classes: softmax-3 takes them",
-        ),
-        (NUMBER, {"loss": "logistic"}, table, "the schema's target is a number: squared takes it"),
+        (THREE, {"loss": "logistic"}, table, "loss: logistic does not fit .* has 3 classes; leave loss out"),
+        (NUMBER, {"loss": "logistic"}, table, "loss: logistic does not fit .* is a number; leave loss out"),
         (TWO, {"loss": "squared"}, table, "squared does not fit the schema's target, which has 2 classes"),
         (THREE, {"loss": "softmax-4"}, table, "softmax-4 does not fit the schema's target, which has 3 classes"),
         (TWO, {}, people, "y: there is no column 'y' in X; give y"),
