@@ -653,6 +653,12 @@ POLICY = [
            "a person called NA is nobody"),
     Mutant("own/estimators.py", "relation=whole.relation.value, unit=unit", "relation=whole.relation.value",
            OF_PERSONS + "a_budget_is_for_one_unit", "a fit of persons is charged as one of rows"),
+    Mutant("own/spec.py", "whole.epsilon - choice * robust", "whole.epsilon", WINDOWED
+           + "a_quantile_by_bounds_a_hundred_times_too_wide_is_fitted_in_a_window_that_is_chosen_first",
+           "the choice of a window is not paid for"),
+    Mutant(WINDOW, "max(1 / m, (2 * room_of(n, way.choice) - 1) / m**2)", "1 / m",
+           WINDOWED + "a_column_with_a_long_tail_is_not_cut_where_much_can_be_learnt",
+           "rows of one column are cut at 1.4 standard deviations, however much can be learnt"),
     Mutant(WINDOW, "of.weights[order]", "0 * order + (1 << of.bits)",
            OF_PERSONS + "no_release_of_a_window_moves_further_for_any_number_of_rows[1.0-labels0]",
            "rows of one person count whole in a median"),
