@@ -90,3 +90,12 @@ def test_what_differs_in_processes_of_their_own_is_a_defect_and_what_does_not_is
         monkeypatch.setattr(runs, "told_apart", lambda *given, words=words: words)
         done = audited(cheats_elsewhere.TheFirstRowItSaw, tests=False, clean=True, inspect=not words)
         assert (done.defect, done.passed) == (words, not words)
+
+
+def test_what_a_function_keeps_in_its_closure_is_looked_at():
+    def keeping(held):
+        if not held:
+            del held  # so that there is nothing in it yet
+        return lambda: held
+
+    assert len({repr(clean._outline(keeping(held), 2)) for held in (1, 2, 0)}) == 3

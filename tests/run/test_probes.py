@@ -8,6 +8,7 @@ import pytest
 
 from dpbench.privacy.accounting import get
 from dpbench.problems import Problem
+from dpbench.run import probes
 from tests.algorithms.conftest import run, small_problem
 
 
@@ -85,6 +86,14 @@ def test_the_kinks_probe_notes_what_its_oracle_is_off_by():
         assert min(one["error"] for one in found) > 10 * max(one["error"] for one in still)
     _, away = notes(method="o2nc", wrong="ascent")
     assert all(one["F"] > one["F_start"] > 0 for one in away)
+
+
+def test_means_of_the_kinks_probe_are_over_all_its_rounds(monkeypatch):
+    made = []
+    kind = probes.Watched
+    monkeypatch.setattr(probes, "Watched", lambda *given: made.append(kind(*given)) or made[-1])
+    result = run("probe-kinks", small_problem(loss="ramp"), M=500)
+    assert made[0].rounds == result.T[0] * json.loads(result.columns["notes"][0])["epochs"]
 
 
 def test_a_run_that_stays_keeps_the_measure_of_its_start(monkeypatch):
