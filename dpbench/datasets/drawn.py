@@ -278,8 +278,7 @@ GENERATED_SPECS = [
             rows=draw.n,
             columns=draw.d,
             task="binary" if draw.binary else "regression",
-            recipe=f"{'logistic' if draw.binary else 'linear'} model; {draw.title}; see "
-            f"dpbench.datasets.sets.generated",
+            recipe=f"{'logistic' if draw.binary else 'linear'} model; {draw.title}; see dpbench.datasets.drawn",
         )
         for name, draw in DRAWS.items()
     ),
