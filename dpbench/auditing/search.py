@@ -18,19 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase
+from dpbench.auditing import worlds
 from dpbench.auditing.neighbours import BENT, CLIPPED, DeclaredRows, Extreme, Neighbours, declared, signs
 from dpbench.auditing.transcript import Leak, Recorder
-from dpbench.auditing.worlds import (
-    SHORT,
-    SPREAD,
-    STEPS,
-    Setup,
-    hides,
-    moved_in_all,
-    moved_in_each,
-    shares_moved,
-    within,
-)
+from dpbench.auditing.worlds import SHORT, SPREAD, STEPS, Setup, within
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import Declaration, Problem, losses
@@ -130,17 +121,19 @@ class SearchedPair(NamedTuple):
 def searched(setup: Setup, seed: object) -> SearchedPair:
     """The pair that moves a run of `setup` most. Leak where one moves a release further than the ledger says."""
     run, replays = setup.compared(setup.pair, seed, REPLICATES)
-    best, words, most, farthest = setup, "", shares_moved(run, replays), dict[str, str]()
-    share = math.inf if hides(run) else moved_in_all(run, replays)  # then final iterates choose the pair (`placed`)
+    best, words, most, farthest = setup, "", worlds.shares_moved(run, replays), dict[str, str]()
+    share = (
+        math.inf if worlds.hides(run) else worlds.moved_in_all(run, replays)
+    )  # then final iterates choose the pair (`placed`)
     for i, candidate in enumerate(candidates(setup.algorithm, setup.case, setup.relation)):
         tried = _tried(setup, candidate, i, seed)
         if tried is None:
             continue
         other, run, replays = tried
-        for label, mine in shares_moved(run, replays).items():
+        for label, mine in worlds.shares_moved(run, replays).items():
             if mine > most.get(label, 0.0):
                 most[label], farthest[label] = mine, candidate.words
-        if share < math.inf and not candidate.far and (now := moved_in_all(run, replays)) > share + MORE:
+        if share < math.inf and not candidate.far and (now := worlds.moved_in_all(run, replays)) > share + MORE:
             best, words, share = other, candidate.words, now
     return SearchedPair(best, words, most, farthest)
 
@@ -165,7 +158,7 @@ def _tried(setup: Setup, candidate: Candidate, row: int, seed: object) -> tuple[
         return None
     at = np.random.default_rng(0).standard_normal((REPLICATES, setup.case.d)) * SPREAD if candidate.far else None
     run, replays = other.compared(other.pair, seed, REPLICATES, at)
-    within(shares_moved(run, replays), f" ({candidate.words})")
+    within(worlds.shares_moved(run, replays), f" ({candidate.words})")
     return other, run, replays
 
 
@@ -179,7 +172,7 @@ def with_best_coins(setup: Setup, seed: object) -> Setup:
     best = setup.on(setup.pair)
     best.public = range(DRAWS)
     run, replays = best.compared(setup.pair, seed, DRAWS)
-    best.public = [int(np.nanargmax(moved_in_each(run, replays)))]
+    best.public = [int(np.nanargmax(worlds.moved_in_each(run, replays)))]
     return best
 
 
