@@ -25,7 +25,7 @@ from dpbench.auditing import runs as audits
 from dpbench.auditing.claims import BEST, PureClaim, decide_by_best, least_runs, promise
 from dpbench.auditing.neighbours import probes
 from dpbench.auditing.runs import LEVEL, Audit
-from dpbench.auditing.scores import candidates
+from dpbench.auditing.scores import aligned, candidates
 from dpbench.auditing.search import COLUMNS, ITERATIONS, ROWS
 from dpbench.auditing.worlds import STEPS
 from dpbench.errors import PrivacyError, UserError, at_least, positive, several
@@ -116,7 +116,7 @@ def audit_callable(
             hopes = []
             for pair in left:
                 first, second = (_outputs(target, data, epsilon, k, seeds.spawn(1)[0], errors) for data in pair[:2])
-                scored = candidates(*_aligned(first, second))
+                scored = candidates(*aligned(first, second))
                 hopes.append(max(promise(one, other, told) for one, other in scored))
             left = [left[i] for i in np.argsort(hopes, kind="stable")[::-1][:kept]]
     (best,) = left
@@ -125,7 +125,7 @@ def audit_callable(
     if not any(np.isfinite(one).any() for one in (*first, *second)):
         defect = f"no call returned a number{errors[-1] if errors else ''}; nothing was audited"
         return Audit(name, epsilon, target.delta, 0, {}, defect=defect, pair=best.words)
-    verdict = decide_by_best(*_aligned(first, second), told, level)
+    verdict = decide_by_best(*aligned(first, second), told, level)
     least = needed if (needed := least_runs(told, level, BEST)) > runs else 0
     return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, least=least, pair=best.words)
 
@@ -283,15 +283,6 @@ def _outputs(
             errors[:] = [f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"]
             found.append(np.zeros(0))  # it tells the worlds apart as well as a number does
     return found
-
-
-def _aligned(first: list[np.ndarray], second: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """(k, m + 1): the vectors, what is missing as NaN, and how long each is."""
-    width = max(len(one) for one in (*first, *second))
-    return tuple(  # type: ignore[return-value]
-        np.array([np.append(np.pad(one, (0, width - len(one)), constant_values=np.nan), len(one)) for one in each])
-        for each in (first, second)
-    )
 
 
 def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") -> Audit:

@@ -24,9 +24,8 @@ from dpbench.algorithms.library import LibrarySolver
 from dpbench.auditing import claims, noise, scores, worlds
 from dpbench.auditing.claims import AuditClaim, AuditVerdict
 from dpbench.auditing.clean import told_apart
-from dpbench.auditing.neighbours import Neighbours
 from dpbench.auditing.search import at_sizes, searched, setups_of, sizes, with_best_coins
-from dpbench.auditing.transcript import Leak, Recorder
+from dpbench.auditing.transcript import Leak, Recorder, Returned
 from dpbench.errors import UserError, at_least
 from dpbench.privacy.ledger import Composition, PoissonReplaced, PureDP
 from dpbench.problems import Problem, losses
@@ -165,15 +164,14 @@ def _tested(done: Audit, setup: worlds.Setup, runs: int | None, seed: int, level
     """`done` with the verdict of this case: of its whole run, or of its canary."""
     runs = runs or _enough(setup, level, near)
     sides = [_world(setup, problem, runs // 2, (seed, i)) for i, problem in enumerate(setup.pair[:2])]
-    for world in sides:
-        setup.sound(world.run)
-    if fault := noise.alike(*(world.run for world in sides)):
+    for run, _, _ in sides:
+        setup.sound(run)
+    if fault := noise.alike(*(run for run, _, _ in sides)):
         raise Leak(fault)
-    told = _claim(setup, [one for world in sides for one in world.ledger])
-    first, second = (_shown(setup, world) for world in sides)
-    hidden = first.ndim > 1
-    if hidden:
-        first, second = scores.with_telling_bits(first, second)
+    told = _claim(setup, [one for _, came, _ in sides for one in came.ledger])
+    first, second = (_shown(setup, *world) for world in sides)
+    if hidden := sides[0][2] is None:
+        first, second = scores.with_telling_bits(*scores.aligned(first, second))
     verdict = (claims.decide_by_best if hidden else claims.decide)(first, second, told, level)
     name = setup.case.label or (LAST if hidden else WHOLE)
     if name not in done.verdicts or done.verdicts[name].passed:
@@ -195,35 +193,26 @@ def _claim(setup: worlds.Setup, compositions: list[Composition]) -> AuditClaim:
     return claims.claim(mine, setup.relation, setup.budget.delta)
 
 
-class _World(NamedTuple):
+def _world(
+    setup: worlds.Setup, problem: Problem, k: int, seed: Any
+) -> tuple[Recorder, Returned, list[Recorder] | None]:
     """Runs on one data set, and their replays on the three of the pair (None where what is computed on is hidden)."""
-
-    run: Recorder
-    ledger: list[Composition]
-    W: np.ndarray
-    replays: list[Recorder] | None
-
-
-def _world(setup: worlds.Setup, problem: Problem, k: int, seed: Any) -> _World:
     run = setup.recorder(k, seed, row=setup.pair.row)
     came = setup.run(problem, run)
-    hidden = worlds.hides(run)
-    return _World(run, came.ledger, came.W, None if hidden else setup.replays(setup.pair, run, came, on=problem))
+    return run, came, None if worlds.hides(run) else setup.replays(setup.pair, run, came, on=problem)
 
 
-def _shown(setup: worlds.Setup, world: _World) -> np.ndarray:
-    """(k,) scores; of what is hidden (k, m) numbers that a score has to be learnt for."""
-    run, _, W, replays = world
+def _shown(setup: worlds.Setup, run: Recorder, came: Returned, replays: list[Recorder] | None) -> Any:
+    """(k,) scores; of what is hidden k vectors that a score has to be learnt for."""
     if replays is not None:
         label = setup.case.label
         return scores.of_label(label, run, *replays) if label else scores.likelihood_ratio(run, *replays)
-    # Whatever else was released beside hidden noise, and first final iterates along the gradients' difference.
-    of_each = [[one.output[i] for one in run.tape.get(None, [])] + [one.output[0] for one in run.tape.get(i, [])]
-               for i in range(run.k)]  # fmt: skip
-    along = _along_difference(setup.pair, W)
-    rows = [np.concatenate([along[i : i + 1], W[i], *map(np.ravel, outputs)]) for i, outputs in enumerate(of_each)]
-    width = max(map(len, rows))
-    return np.array([np.pad(row, (0, width - len(row)), constant_values=np.nan) for row in rows])
+    # First final iterates along the difference of the gradients, as a step goes against the gradient.
+    start = np.zeros((1, came.W.shape[1]))
+    line = (setup.pair.second.data_gradient(start) - setup.pair.first.data_gradient(start))[0]
+    released = [[one.output[i] for one in run.tape.get(None, [])] + [one.output[0] for one in run.tape.get(i, [])]
+                for i in range(run.k)]  # fmt: skip
+    return [np.concatenate([[w @ line], w, *map(np.ravel, beside)]) for w, beside in zip(came.W, released, strict=True)]
 
 
 def _enough(setup: worlds.Setup, level: float, near: bool) -> int:
@@ -234,30 +223,24 @@ def _enough(setup: worlds.Setup, level: float, near: bool) -> int:
     have error rates Φ(-m) both; each is estimated on n runs with a standard error of s = √(Φ(-m)Φ(m)/n)/φ(m) on the
     scale of Φ⁻¹, of which the level takes z for both (`decide`) and the power √2 times its quantile.
     """
-    world = _world(setup, setup.pair.first, 2, 0)
-    told = _claim(setup, world.ledger)
+    run, came, replays = _world(setup, setup.pair.first, 2, 0)
+    told = _claim(setup, came.ledger)
     if told.unit == "ε":
         return PURE_RUNS
     share = HIDDEN
-    if world.replays:
-        shares = worlds.shares_moved(world.run, world.replays)
-        share = shares[setup.case.label] if setup.case.label else worlds.moved_in_all(world.run, world.replays)
+    if replays:
+        moved = worlds.shares_moved(run, replays)
+        share = moved[setup.case.label] if setup.case.label else worlds.moved_in_all(run, replays)
     z, power = 2 * norm.isf(brentq(lambda p: claims.fisher(p * p) - level, 1e-9, 0.5)), math.sqrt(2) * norm.ppf(POWER)
 
     def judged(m: float, gap: float) -> int:
         spread = math.sqrt(norm.cdf(-m) * norm.cdf(m)) / norm.pdf(m)
-        return claims.runs_of(math.ceil(((z + power) * spread / gap) ** 2), _every(not world.replays))
+        return claims.runs_of(math.ceil(((z + power) * spread / gap) ** 2), _every(not replays))
 
     mu = float(told.at(np.array(0.3)))
-    kinds = {type(entry.release) for one in world.ledger for entry in one}
+    kinds = {type(entry.release) for one in came.ledger for entry in one}
     share *= SELECTED if PureDP in kinds else 1.0
     # With half of the noise a loss doubles, but for that of a row in a Poisson sample, which the rate bounds.
     gap = max(0.0 if PoissonReplaced in kinds else 2 * share - 1, LEAST_GAP) * mu
     best_near = judged(mu / 2, SHORT * mu) if near else 0
     return min(MOST_RUNS, max(judged((mu + gap) / 2, gap), min(best_near, setup.case.near_runs)))
-
-
-def _along_difference(pair: Neighbours, W: np.ndarray) -> np.ndarray:
-    """Final iterates along the difference of the neighbours' gradients: a step goes against the gradient."""
-    at = np.zeros((1, pair.first.d))
-    return W @ (pair.second.data_gradient(at) - pair.first.data_gradient(at))[0]

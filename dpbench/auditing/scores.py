@@ -205,6 +205,15 @@ TELLING = 6.0  # standard errors between the worlds
 TREES = 200  # runs to learn from, below which trees are not grown
 
 
+def aligned(first: list[np.ndarray], second: list[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """(k, m + 1): the vectors, what is missing as NaN, and how long each is."""
+    width = max(len(one) for one in (*first, *second))
+    return tuple(  # type: ignore[return-value]
+        np.array([np.append(np.pad(one, (0, width - len(one)), constant_values=np.nan), len(one)) for one in each])
+        for each in (first, second)
+    )
+
+
 def along_the_means(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(k,) scores of the vectors (k, d) of both worlds: Fisher's linear discriminant of every fourth of their runs."""
     one, other = squashed(first, second)
