@@ -1372,9 +1372,9 @@ AUDITING = [
            PASSED + "[ClippedAtTheLongestLabel]", "all labels are of one size"),
     Mutant(PAIRS, "yield self.compared(self.pair, seed, 1)", "pass", PASSED + "[AloneExact]",
            "no run is of one replicate"),
-    Mutant("auditing/runs.py", "if fault := noise.alike(*(world.run for world in sides)):", "if fault := \"\":",
+    Mutant("auditing/runs.py", "if fault := noise.alike(*(run for run, _, _ in sides)):", "if fault := \"\":",
            PASSED + "[OneStream]", "noise that all runs share is not noticed"),
-    Mutant("auditing/runs.py", "first, second = scores.with_telling_bits(first, second)", "pass",
+    Mutant("auditing/runs.py", "scores.with_telling_bits(*scores.aligned(first, second))", "scores.aligned(first, second)",
            PASSED + "[DecoyInTheLastBit]", "the last bits of what hides noise are not looked at"),
 ]  # fmt: skip
 
