@@ -1375,7 +1375,7 @@ AUDITING = [
     Mutant("auditing/runs.py", "if fault := noise.alike(*(run for run, _, _ in sides)):", "if fault := \"\":",
            PASSED + "[OneStream]", "noise that all runs share is not noticed"),
     Mutant("auditing/runs.py", "scores.with_telling_bits(*scores.aligned(first, second))",
-           "scores.aligned(first, second)", PASSED + "[DecoyInTheLastBit]", "the last bits of what hides noise are not looked at"),
+           "scores.aligned(first, second)", PASSED + "[DecoyInTheLastBit]", "the last bits are not looked at"),
 ]  # fmt: skip
 
 MUTANTS = [
