@@ -447,3 +447,8 @@ def test_data_not_at_hand_is_a_gap_that_says_what_to_fetch(entries, tmp_path):
     assert errata_pages.counts()["needs data"] == 1
     stem = errata_pages.save(tmp_path)
     assert (stem.with_suffix(".csv")).read_text().startswith("erratum,experiment,category,setting,stated")
+
+
+def test_what_is_attained_at_least_is_rounded_down():
+    coarse, fine = (formulas.at_least(1.0, 1000, 100, 5, 1e-5, step=step) for step in (0.05, 1e-3))
+    assert fine - 5 * 0.05 <= coarse < fine - 0.05

@@ -33,6 +33,13 @@ def test_any_loss_at_the_published_split(epsilon, known):
     assert ours.noise_scale(((one, 1),), (), 0.99 * epsilon, 0.99 * DELTA) == pytest.approx(sigma / 2, rel=1e-6)
 
 
+def test_the_cells_of_any_loss_cover_all_angles_between_opposite_and_orthogonal_rows():
+    lengths = [cell.args[:2] for cell in ours._cells(ConvexPerturbation(2.0, 0.1), 1.0)]
+    assert lengths[0][0] == 1 / 2.0  # u' = -u
+    assert lengths[-1][1] == math.sqrt(1 / 2) / 2.0  # beyond, the sum over both signs grows no more
+    assert len(lengths) == 6
+
+
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 def test_under_add_remove_the_logistic_jacobian_is_free_at_half_the_ridge(epsilon):
     gaussian, free = 1 / gaussian_mu(epsilon, DELTA), ours.free_curvature(epsilon, DELTA, ADDED)
