@@ -305,6 +305,7 @@ def test_from_a_table_to_a_decided_schema(tmp_path, monkeypatch, call):
     code, out, err = call("schema", "t.csv", "--target", "label", "--out", "s.toml")
     assert (code, "decide 4 entries, then run: dpbench schema t.csv --check s.toml" in out) == (0, True), out
     assert "note: Unnamed: 0: a row number or identifier; dropped" in err
+    assert call("schema", "t.csv", "--target", "label")[1] == (tmp_path / "s.toml").read_text()
     code, out, _ = call("schema", "t.csv", "--check", "s.toml")
     assert (code, out.count("came from the data: decide")) == (1, 4)
     text = (tmp_path / "s.toml").read_text().replace("20.0, 59.0", "0, 50")
