@@ -92,7 +92,7 @@ def audited(monkeypatch):
 @pytest.mark.thorough_for("GramButForRowsAcross")  # that pair is found in the Gram matrix of two tests below
 @pytest.mark.parametrize("cls", WRONG)
 def test_what_is_wrong_on_some_neighbours_passes_the_pair_that_is_thought_out_and_not_the_search(audited, cls):
-    assert audited(cls, search=False, near=False).passed
+    assert audited(cls, search=False, inspect=False, near=False).passed
     done = audited(cls, tests=False)
     assert not done.passed
     assert "a neighbour moves it by 1.0" in done.defect
