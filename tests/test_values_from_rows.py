@@ -198,12 +198,6 @@ def nonconvex_cell(runs, value, counts, k, loss_a):
     return min(1.0, min(chances) * len(chances))
 
 
-def alike(runs, right):
-    """Whether two sets of runs print the same: crashed ones print nothing but that they crashed."""
-    printed = [one["objective"].where(one["ending"].ne("crashed")).tolist() for one in (runs, right)]
-    return np.array_equal(*printed, equal_nan=True)
-
-
 def nonconvex():
     rows, printed = rows_of("nonconvex"), printed_of("nonconvex")
     rows = rows[rows["set.m"].isin([np.nan, 499, 4951])].assign(  # n // 100
@@ -229,11 +223,8 @@ def nonconvex():
                 elif not loss_a and value[:2] == starts[table["problem"]]:
                     yield {"word": "trivial"}
                 else:
-                    right = runs[1.0]
-                    # Runs that are the right ones, seed by seed, say nothing.
-                    others = {f: part for f, part in runs.items() if f == 1 or not alike(part, right)}
                     yield {
-                        name: nonconvex_cell(others[factor], value, counts, k, loss_a) if factor in others else None
+                        name: nonconvex_cell(runs[factor], value, counts, k, loss_a) if factor in runs else None
                         for name, factor in {"right": 1.0, 0.5: 0.5, 2.0: 2.0}.items()
                     }
                 seen.add(same)

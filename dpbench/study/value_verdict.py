@@ -329,7 +329,8 @@ def _neighbours(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
 def _noticed(cell: Cell, right: Outcome, stands: Any, beside: Iterable[Cell]) -> Iterator[tuple[str, bool]]:
     """(recipe, whether its runs get another verdict than the right ones), each alone in the right report.
 
-    Runs that are equal to the right ones, seed by seed, say nothing. Of several neighbours all have to be noticed.
+    Runs that are equal to the right ones, seed by seed, say nothing, unless they have half or twice the noise: if all
+    crash with either, the value is blind to it. Of several neighbours all have to be noticed.
     """
     if not right.good:
         return
@@ -339,7 +340,7 @@ def _noticed(cell: Cell, right: Outcome, stands: Any, beside: Iterable[Cell]) ->
     noticed_by: dict[str, bool] = {}
     for name, runs, stream in recipes:
         varies = not all(number.law == FIXED for number in cell.numbers)
-        if varies and (stream, runs)[stream is None] == (own[1], own[0])[stream is None]:
+        if varies and name not in DECIDING and (stream, runs)[stream is None] == (own[1], own[0])[stream is None]:
             continue
         few = min(len(runs.get(number.quantity, ())) for number in cell.numbers) if runs else 0
         if few == 1 and stream is None and varies:  # without noise and samples all seeds are one run

@@ -1,6 +1,7 @@
 """The judge, on synthetic papers of known law."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -219,6 +220,11 @@ def test_what_also_comes_out_of_wrong_noise_is_blind_to_it():
     one = judge([cell(stream=stream, planted={}, planted_stream=blind)])[0]
     assert (one.word, one.outcome.word) == ("blind to noise", "exact")
     assert headline([one.record()]).blind_exact == 1
+    # Every run crashes, with the right noise as with half and twice of it: equal runs of wrong noise are runs of it.
+    crashed = {HONEST: {"loss": [], "left": [0.0] * 5}}
+    lost = Cell(Place("T"), "t", (Number("left", "0", COUNT, k=5),), {}, stream=crashed)
+    assert word(lost) == "noise not planted"
+    assert word(replace(lost, planted_stream={0.5: crashed[HONEST], 2.0: crashed[HONEST]})) == "blind to noise"
 
 
 def test_other_recipes_are_shown_and_never_decide():
