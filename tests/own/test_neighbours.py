@@ -9,7 +9,6 @@ import itertools
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import dpbench
 from dpbench.privacy import exact_release
@@ -96,7 +95,7 @@ def schema(k, unit, rng):
     each = [{"missing": str(rng.choice(MISSING))} for _ in range(5)]
     columns = {"u": Column(bounds=(-1, 1), **each[0]), "v": Column(bounds=(-2, 2), **each[1]),
                "kind": Column(categories=("a", "b", "c"), **each[2]),
-               "size": Column(categories=("a", "b", "c"), ordered=True, **each[3]),
+               "size": Column(categories=("a", "b", "c"), **each[3]),
                "day": Column(date=("year", "month"), years=(1990, 2020), **each[4])}  # fmt: skip
     kept = rng.choice(list(columns), rng.integers(2, 6), replace=False)
     target = Target(name="y", classes=tuple(range(k))) if k else Target(name="y", bounds=(-1, 1))
@@ -106,10 +105,10 @@ def schema(k, unit, rng):
 METHODS = {0: ("dp-cd", "dp-frank-wolfe", "adassp"), 2: ("dp-gd", "dp-gcd", "dp-chebyshev"), 3: ("dp-gd", "dp-adam")}
 
 
-@pytest.mark.parametrize("persons", [False, True])
-def test_no_release_of_a_fit_moves_by_more_than_its_noise_was_set_for(persons, monkeypatch):
-    worlds, rng = Worlds(monkeypatch), np.random.default_rng(11 + persons)
-    for i in range(36):
+def test_no_release_of_a_fit_moves_by_more_than_its_noise_was_set_for(monkeypatch):
+    worlds, rng = Worlds(monkeypatch), np.random.default_rng(22)
+    for i in range(72):
+        persons = i >= 36
         k, count = (0, 2, 3)[i % 3], int(rng.integers(9, 110))
         whose = np.repeat(np.arange(count), rng.integers(1, 6, count) if persons else 1)
         table, gone = drawn(len(whose), k, rng), int(rng.integers(count))

@@ -241,6 +241,7 @@ def test_code_of_others_runs_in_no_process_in_which_a_built_in_method_does(tmp_p
     assert rows["code"].to_dict() == {theirs.key: "foreign code, trusted"} | {one.key: "built in" for one in todo}
     made = before.runs().set_index("key")["objective"]
     assert (rows["objective"][made.index] == made).all()
+    execute.THEIRS.end()  # the next test's method may be a child of dp-gd
 
 
 KILLER = """
