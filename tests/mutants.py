@@ -324,6 +324,8 @@ STUDY = [
     Mutant("study/value_verdict.py", "known = [self.notices.get(recipe) for recipe in DECIDING]",
            "known = [self.notices.get(DECIDING[0])]",
            VERDICTS + "what_also_comes_out_of_wrong_noise_is_blind_to_it", "twice the noise is not asked for"),
+    Mutant("study/value_verdict.py", "if varies and name not in DECIDING and", "if varies and",
+           VERDICTS + "what_also_comes_out_of_wrong_noise_is_blind_to_it", "runs that always crash say nothing"),
     Mutant("study/value_verdict.py", "UNPLANTED if None in known else", "UNPLANTED if False else",
            VERDICTS + "a_value_without_planted_runs_is_neither_exact_nor_a_match", "no planted runs are enough"),
     Mutant("study/value_verdict.py", "return BLIND\n", "return BLIND if len(self.notices) < 9 else MATCH\n",
