@@ -204,7 +204,6 @@ FORGED = {
     "gradient_norm": lambda row: {**row, "gradient_norm": 1e-9},
     "epsilon_planned": lambda row: {**row, "epsilon_planned": 0.5},
     "delta": lambda row: {**row, "delta": 1e-12},
-    "counts_public": lambda row: {**row, "counts_public": "nothing"},
     "private": lambda row: {**row, "private": False},
     "ending": lambda row: {**row, "ending": "met its tolerance"},
     "iterations": lambda row: {**row, "iterations": 1},

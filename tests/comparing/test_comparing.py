@@ -2,7 +2,6 @@
 
 import json
 import os
-import sys
 from pathlib import Path
 from threading import Thread
 from types import SimpleNamespace
@@ -20,6 +19,7 @@ from dpbench.comparing.ranking import lost
 from dpbench.errors import UserError
 from dpbench.leaderboard import entrants
 from tests import processes
+from tests.packages import installed
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 MINE = f"{ROOT / 'examples' / 'my_algorithm.py'}:MyAlgorithm"
@@ -402,16 +402,16 @@ class OneShot(Algorithm):
 
 
 def with_installed(site, *commands):
-    sys.path.insert(0, str(site))
-    assert "one-shot" in entrants.entrants()
-    entrants.entrants = lambda: ["dp-gd", "one-shot"]
-    for command in commands:
-        try:
-            main([str(word) for word in command])
-        except SystemExit as end:
-            if end.code:
-                raise
-        print("\f", flush=True)
+    with installed(site, "oneshot"):
+        assert "one-shot" in entrants.entrants()
+        entrants.entrants = lambda: ["dp-gd", "one-shot"]
+        for command in commands:
+            try:
+                main([str(word) for word in command])
+            except SystemExit as end:
+                if end.code:
+                    raise
+            print("\f", flush=True)
 
 
 @pytest.mark.thorough

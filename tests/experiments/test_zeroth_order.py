@@ -90,7 +90,7 @@ def test_without_rows_artefacts_show_gaps_and_claims_stay_open(experiment, tmp_p
 
 
 @pytest.mark.thorough
-def test_a_small_run_fills_every_artefact(experiment, tmp_path):
+def test_a_small_run_fills_every_artefact(experiment, tmp_path, monkeypatch):
     """Jobs of the quick grid, cut down: M, draws and seeds are the smallest that still draw something."""
     store = Store(tmp_path, "quick", "zeroth_order")
     wanted = []
@@ -111,8 +111,12 @@ def test_a_small_run_fills_every_artefact(experiment, tmp_path):
         with figure_style():
             output = artefact.render(context)
             output.save(tmp_path / artefact.name, artefact.title)
-    # One problem and one seed give no interval of an exponent, so the claims on variances are open.
-    for name in ("unbiased", "tree_noise", "guarantee"):
+    # A part of a grid decides nothing. Taken for the whole, one problem and seed give no interval of an exponent, so
+    # the claims on variances are open.
+    decided = ("unbiased", "tree_noise", "guarantee")
+    assert not any(claim(experiment, name)(context)[0].held for name in decided)
+    monkeypatch.setattr(Context, "unfinished", lambda *_: "")
+    for name in decided:
         assert claim(experiment, name)(context)[0].held, name
 
 
