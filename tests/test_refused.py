@@ -81,6 +81,12 @@ def test_a_file_without_the_method_says_what_it_has(tmp_path, text, message):
         algorithms.resolve(f"{tmp_path / 'mine.py'}:Mine")
 
 
+def test_a_served_file_without_the_method_is_not_called_by_the_folder_of_its_process(tmp_path):
+    (tmp_path / "mine.py").write_text("class Other: ...")
+    with pytest.raises(UserError, match=r"^method\.py defines no 'Mine': known: Other"):
+        algorithms.resolve(f"{algorithms.SERVED}{tmp_path / 'mine.py'}:Mine")
+
+
 @pytest.mark.parametrize(("X", "y", "message"), [
     (X[:3], Y[:3], "3 rows found, 4 expected"), (X[:, :3], Y, "3 columns found, 4 expected"),
     (X, Y[:3], "y of shape"), (X.astype(np.float32), Y, "float32"), (X, Y.astype(int), "int64"),

@@ -353,7 +353,9 @@ def answer(channel: wire.Channel) -> wire.Frame:
         file = Path(asked.reference.rpartition(":")[0]).resolve()
         lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if Path(one.filename) == file]
         where = f" ({file.name}:{lines[-1]})" if lines else ""
-        return wire.FailedRequest(error=one_line(f"{own}{error}", 400 - len(where)) + where)
+        # Its author knows neither the folder of this process nor that there is one.
+        said = f"{own}{error}".replace(f"{file}", file.name if file.suffix else f"{file}")
+        return wire.FailedRequest(error=one_line(said, 400 - len(where)) + where)
 
 
 def _one(value: Scalars) -> float:
