@@ -1,6 +1,7 @@
 """What a stranger installs is this project, and one version is told everywhere."""
 
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -33,6 +34,16 @@ FOREIGN = re.compile(r"(?:pip|pipx|uv|conda)[^\n]*\binstall\b[^\n;&|`]*?(?<![\w.
 )
 def test_the_pattern_finds_instructions_to_install_the_other_project(text, foreign):
     assert bool(FOREIGN.search(text)) == foreign
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="what is kept is known in a clone")
+def test_nothing_is_kept_at_the_top_that_is_not_the_projects():
+    """A file that a method of the audit's tests had written where they were started was committed, and nobody saw it."""
+    kept = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    folders = "benchmarks datasets docs dpbench examples figures paper papers requirements results rivals tests"
+    pages = "README.md CHANGELOG.md CONTRIBUTING.md CODE_OF_CONDUCT.md SECURITY.md CITATION.cff LICENSE"
+    settings = ".ci .github .gitignore .pre-commit-config.yaml Makefile pyproject.toml"
+    assert {path.split("/")[0] for path in kept.split("\0") if path} == set(f"{folders} {pages} {settings}".split())
 
 
 def test_nothing_tells_to_install_the_other_project():
