@@ -38,7 +38,7 @@ def test_the_pattern_finds_instructions_to_install_the_other_project(text, forei
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="what is kept is known in a clone")
 def test_nothing_is_kept_at_the_top_that_is_not_the_projects():
-    """A file that a method of the audit's tests had written where they were started was committed, and nobody saw it."""
+    """A file that an attack on the audit had written where the tests were started was committed, and nobody saw it."""
     kept = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     folders = "benchmarks datasets docs dpbench examples figures paper papers requirements results rivals tests"
     pages = "README.md CHANGELOG.md CONTRIBUTING.md CODE_OF_CONDUCT.md SECURITY.md CITATION.cff LICENSE"
