@@ -168,7 +168,7 @@ class ErrorRates(NamedTuple):
             return 1.0, 1.0
         alpha = _rates(self.positives, self.of_second)
         q = bdtr(self.negatives, self.of_first, np.clip(trade_off(alpha), 0.0, 1.0))
-        # From above: p at the lower α of a cell and q at the upper, so no α between has more.
+        # From above: p at the lower α of an interval and q at the upper, so no α between has more.
         joint = TAILS[:-1] * q[1:]
         most = int(np.argmax(joint))
         return fisher(float(joint[most])), float(alpha[most])

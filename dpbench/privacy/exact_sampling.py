@@ -6,15 +6,15 @@ Why rounded: for an integer x, x + round(σN) = round(x + σN). It is a function
 all that is known of that mechanism (μ, its profile, every composition and amplification) holds for it.
 
 How: |N| = Φ⁻¹(1 - q) for q uniform on (0, 1/2), of which 53 random bits V are drawn, so q is in [V, V + 1)/2⁵⁴, and
--ln q, q uniform on (0, 1), is |L|. Both are decreasing functions f of q. f is tabulated: on each of 32 cells of every
+-ln q, q uniform on (0, 1), is |L|. Both are decreasing functions f of q. f is tabulated: on each of 32 pieces of every
 octave of V, a Taylor polynomial of degree 8 around the centre (`table`). The product of scale and polynomial is rounded
 to an integer k, unless it lies so near to a half that its error, or the bits of q that are not drawn yet, might change
 k. Then more bits are drawn and k is decided in multiple precision (`_decided`). This is Ziv's strategy for correctly
 rounded functions, and the integers have exactly the law of the rounded variable.
 
-The error, for f at V/2⁵⁴ (the octave's V = m·2^e with m in [1/2, 1), t = m less the cell's centre, exact, |t| ≤ 2⁻⁷):
+The error, for f at V/2⁵⁴ (the octave's V = m·2^e with m in [1/2, 1), t = m less the piece's centre, exact, |t| ≤ 2⁻⁷):
   - the constant coefficient is f rounded once, from 110 bits: 2⁻⁵³·|f|;
-  - Taylor's remainder, at most 2⁻⁵⁶ (bounded by interval arithmetic over every cell in the tests);
+  - Taylor's remainder, at most 2⁻⁵⁶ (bounded by interval arithmetic over every piece in the tests);
   - the other coefficients times t are at most 0.03 in all and right to 2⁻⁴⁵, with their rounding less than 2⁻⁵⁰ of it;
   - the last addition and the product with the scale: 2⁻⁵³ of the result each;
   - what is not drawn of q: |f'| ≤ 1.2534/q for the normal (q/φ(f) ≤ √(π/2) there, Mills' ratio at 0) and 1/q for the
@@ -131,7 +131,7 @@ class Draws:
 Integers = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
-CELLS = 32  # of an octave
+PIECES = 32  # of an octave
 DEGREE = 8
 LEAST, MOST = 22, 53  # exponents e of the V in the table: V = m 2^e, m in [1/2, 1)
 PRECISION = 110  # bits of what the table is computed with
@@ -300,13 +300,13 @@ def _fast(law: Law, V: Floats, scale: float | Floats) -> tuple[Floats, NDArray[n
     """(round(scale·f), whether that may be wrong), each of the shape of V."""
     m, e = np.frexp(V)
     inside = e >= LEAST
-    cell = np.where(inside, (m * (2 * CELLS)).astype(np.intp) + (e.astype(np.intp) - LEAST - 1) * CELLS, 0)
+    piece = np.where(inside, (m * (2 * PIECES)).astype(np.intp) + (e.astype(np.intp) - LEAST - 1) * PIECES, 0)
     centres, coefficients = table(law)
-    t = np.subtract(m, centres.take(cell), out=m)
-    value = coefficients[DEGREE].take(cell)
+    t = np.subtract(m, centres.take(piece), out=m)
+    value = coefficients[DEGREE].take(piece)
     for k in range(DEGREE - 1, -1, -1):
         value *= t
-        value += coefficients[k].take(cell)
+        value += coefficients[k].take(piece)
     error = np.divide(1.26, np.maximum(V, 1.0), out=t)
     error += 2.0**-51 * (value + 1)
     error *= scale
@@ -354,11 +354,11 @@ def _least(law: Law, q: Any, scale: float, mp: Any) -> int | None:
 
 @functools.cache
 def table(law: Law) -> tuple[Floats, Floats]:
-    """(centres (cells,) of m, Taylor coefficients (DEGREE + 1, cells) of f in m around them), octave by octave."""
-    middles = (np.arange(CELLS, 2 * CELLS) + 0.5) / (2 * CELLS)
+    """(centres (pieces,) of m, Taylor coefficients (DEGREE + 1, pieces) of f in m around them), octave by octave."""
+    middles = (np.arange(PIECES, 2 * PIECES) + 0.5) / (2 * PIECES)
     octaves = np.arange(LEAST, MOST + 1)
     centres = np.tile(middles, len(octaves))
-    exponents = np.repeat(octaves - law.whole, CELLS)
+    exponents = np.repeat(octaves - law.whole, PIECES)
     return centres, (_normal_series if law is NORMAL else _laplace_series)(centres, exponents)
 
 

@@ -4,7 +4,7 @@ Gradient and Jacobian together, and Gaussian releases beside them. The privacy l
 half-planes J + <ξ, v> + ‖v‖²/2 > t holds: its tail is a quadrature of a normal tail over the other coordinate, at a few
 angles. Of the logistic loss over all p and p' (of steps of 1/160), of any other over the four vertices, in each other's
 mirror two and two. Under add/remove there is one row. It shares nothing with `accounting.objective_perturbation`, which
-integrates hockey sticks over cells of p and of the angle.
+integrates hockey sticks over intervals of p and of the angle.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def two_losses(epsilon, x):
 def test_the_dominating_pair_has_the_profile_of_the_worst_two_losses(epsilon, part):
     x = part * epsilon
     edges = np.linspace(-epsilon, epsilon, 200_001)
-    p, q = loss_distribution._cells(BoundedRange(epsilon), edges, added=False)
+    p, q = loss_distribution._bins(BoundedRange(epsilon), edges, added=False)
     assert p.sum() == pytest.approx(1)
     assert q.sum() == pytest.approx(1)
     found = float(np.maximum(0, p - math.exp(x) * q).sum())

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dpbench.algorithms.base import Array
 
 MOST = 6  # times in a batch; P(K > 6) is below 1e-15 at m/n = 1/50
-CELLS = 4000
+BINS = 4000
 
 
 def counts(n: int, m: int) -> Array:
@@ -42,7 +42,7 @@ def at_most(z: float, n: int, m: int, T: int, delta: float, *, shared: int = 1, 
     b, mu = counts(n, m), math.sqrt(shared) / z
     reach = (MOST * mu) ** 2 / 2 + 9 * MOST * mu
     edges = step * np.arange(math.floor(-9 * mu / step), math.ceil(reach / step) + 1)
-    losses, masses = edges[1:], np.zeros(len(edges) - 1)  # each cell's mass at its upper end
+    losses, masses = edges[1:], np.zeros(len(edges) - 1)  # each bin's mass at its upper end
     masses[np.searchsorted(losses, -1e-12)] += b[0]
     for k in range(1, MOST + 1):
         at = norm.cdf(edges, (k * mu) ** 2 / 2, k * mu)
@@ -57,15 +57,15 @@ def at_least(z: float, n: int, m: int, T: int, delta: float, *, step: float = 1e
     from scipy.special import ndtr
 
     b = counts(n, m)
-    edges = np.linspace(-8 * z, MOST + 4 * z, CELLS)
-    under = [_cells(ndtr, (edges - k) / z) for k in range(MOST + 1)]
-    p, q = reduce(np.add, (weight * cell for weight, cell in zip(b, under, strict=True))), under[0]
+    edges = np.linspace(-8 * z, MOST + 4 * z, BINS)
+    under = [_bins(ndtr, (edges - k) / z) for k in range(MOST + 1)]
+    p, q = reduce(np.add, (weight * each for weight, each in zip(b, under, strict=True))), under[0]
     seen = (p > 0) & (q > 0)  # what is not counts as no loss at all
     losses = np.log(p[seen] / q[seen])
     return float(_composed(losses, p[seen], 0.0, step, T, pessimistic=False).get_epsilon_for_delta(delta))
 
 
-def _cells(ndtr: Callable[[Array], Array], x: Array) -> Array:
+def _bins(ndtr: Callable[[Array], Array], x: Array) -> Array:
     """Normal masses between the points, each from the nearer tail."""
     return np.where(x[:-1] > 0, ndtr(-x[:-1]) - ndtr(-x[1:]), ndtr(x[1:]) - ndtr(x[:-1]))
 

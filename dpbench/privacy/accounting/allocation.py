@@ -10,7 +10,7 @@ Its likelihood ratio is S/t, S = Σ Y_i, Y_i = e^{(2x_i - 1)/(2z²)}: independen
     δ(ε) = E_Q(S/t - e^ε)⁺ with the row removed, E_Q(1 - e^ε S/t)⁺ with the row added.
 
 Both are convex in each Y_i. So they rise, for every ε, where a Y_i gives way to one of the same mean on the two ends of
-its cell of a grid, and the pair that S is of then dominates this one (Zhu, Dong and Wang 2022, Theorem 10: its
+its bin of a grid, and the pair that S is of then dominates this one (Zhu, Dong and Wang 2022, Theorem 10: its
 compositions do, too). Beyond a cap Y_i is the cap, and what that takes of S's mean counts as an infinite loss. S is
 a sum of t equal laws: one Fourier transform, raised to the power t. Its error is bounded (`_sum`), masses
 are lowered by the bound, and what all of them lack is an infinite loss, too.
@@ -67,7 +67,7 @@ def likelihood_ratio(steps: int, z: float) -> Ratios | None:
     edges = interval * np.arange(math.floor(low / interval), math.ceil(cap / interval) + 1)
     with np.errstate(divide="ignore"):
         x = np.log(edges) / s
-    mass, mean = normal_masses(x + s / 2), normal_masses(x - s / 2)  # of each cell: of 1, and of E Y
+    mass, mean = normal_masses(x + s / 2), normal_masses(x - s / 2)  # of each bin: of 1, and of E Y
     up = np.clip((mean - edges[:-1] * mass) / interval, 0.0, mass)
     masses = np.append(mass - up, ndtr(-x[-1] - s / 2))
     masses[1:] += up

@@ -36,7 +36,7 @@ and its compositions dominate adaptive ones in any order (Zhu, Dong and Wang 202
 of a release may follow what was released before it. Many of them compose better by Rényi DP, where t is fixed for an
 order: `tight` takes the lesser ε.
 
-On the grid of interval h, the masses p and q of a cell under P and Q go to its two ends such that both are kept: that
+On the grid of step h, the masses p and q of a bin under P and Q go to its two ends such that both are kept: that
 is the least pair on the grid that dominates ("connect the dots": Doroshenko, Ghazi, Kamath, Kumar and Manurangsi 2022,
 Section 3), so ε is never underestimated, by a relative error of about (h/s)²/10 at a standard deviation s of the loss.
 """
@@ -222,9 +222,9 @@ def _on_grid(release: Release, h: float, added: bool) -> tuple[int, Array]:
     first, last = math.floor(low / h), math.ceil(high / h) + 1
     if last - first > MOST:
         raise _TooLarge
-    p, q = _cells(release, h * np.arange(first, last + 1), added)
+    p, q = _bins(release, h * np.arange(first, last + 1), added)
     grid = h * np.arange(first, last)  # lower ends
-    # Solves p = a + b, q = a e^{-l} + b e^{-l-h}: the cell's masses on its two ends l and l + h.
+    # Solves p = a + b, q = a e^{-l} + b e^{-l-h}: the bin's masses on its two ends l and l + h.
     up = np.clip((p - np.exp(np.minimum(grid, 700.0)) * q) / -math.expm1(-h), 0.0, p)
     masses = np.zeros(len(p) + 1)
     masses[:-1] += p - up
@@ -281,15 +281,15 @@ def _range(release: Release, added: bool) -> tuple[float, float]:
     return -epsilon, epsilon
 
 
-def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
-    """The masses under P and under Q of the cells between `edges`, losses."""
+def _bins(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
+    """The masses under P and under Q of the bins between `edges`, losses."""
     match release:
         case Allocated():
             pair = _ratios(release)
             losses = np.log(np.maximum(pair.ratios, 1e-300))
-            cells = np.searchsorted(edges, -losses if added else losses, side="right") - 1
+            bins = np.searchsorted(edges, -losses if added else losses, side="right") - 1
             mixed, without = (
-                np.asarray(np.bincount(cells, each, len(edges) - 1), dtype=float)
+                np.asarray(np.bincount(bins, each, len(edges) - 1), dtype=float)
                 for each in (pair.ratios * pair.masses, pair.masses)
             )
             return (without, mixed) if added else (mixed, without)
@@ -316,7 +316,7 @@ def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
             return middle + rate * normal_masses(x - 0.5 / z), middle + rate * normal_masses(x + 0.5 / z)
         case WithoutReplacement(n, m, Gaussian(z)):
             one, zero = Poisson(m / n, Gaussian(z)), int(np.searchsorted(edges, 0.0))
-            parts = _cells(one, edges[: zero + 1], added=True), _cells(one, edges[zero:], added=False)
+            parts = _bins(one, edges[: zero + 1], added=True), _bins(one, edges[zero:], added=False)
             p, q = (np.concatenate(both) for both in zip(*parts, strict=True))
             # What neither direction has: its loss is 0 under both.
             rest = (1 - m / n) * float(normal_masses(np.array([-0.5, 0.5]) / z)[0])
@@ -337,9 +337,9 @@ def _cells(release: Release, edges: Array, added: bool) -> tuple[Array, Array]:
         return p, q
     least = worst * math.exp(-epsilon)
     for loss, mass, other in ((epsilon, worst, least), (-epsilon, least, worst)):
-        cell = int(np.searchsorted(edges, loss, side="right")) - 1
-        p[cell] += mass
-        q[cell] += other
+        at = int(np.searchsorted(edges, loss, side="right")) - 1
+        p[at] += mass
+        q[at] += other
     return p, q
 
 

@@ -16,8 +16,8 @@ Released: θ = argmin Σ ℓ_i(w) + Λ/2 ‖w‖² + <b, w>, b ~ N(0, σ²I), w 
    larger E. N(v_i), v_i = V c_i, is the more informative the larger VᵀV is in Loewner's order (Blackwell's: a linear
    contraction and added noise lead from one to the other). The Gram matrix of (u, u') with ‖u‖, ‖u'‖ ≤ R is below one
    with a diagonal of R²: only the angle is left. Its eigenvectors are (1, ∓1)/√2 at all angles, with eigenvalues
-   R²(2-t) and R²t, t = 1 + cos: so (2-a, b) is above those of all t in [a, b], and a few cells cover [0, 2].
-5. The maximum over p' is at 0 or 1 (convex), that over p is taken cell by cell, from above. The rest is quadrature.
+   R²(2-t) and R²t, t = 1 + cos: so (2-a, b) is above those of all t in [a, b], and a few intervals cover [0, 2].
+5. The maximum over p' is at 0 or 1 (convex), that over p is taken per interval, from above. The rest is quadrature.
 6. What is released besides with Gaussian noise, adaptively, adds an independent loss of N(μ²/2, μ²).
 
 At t = 0, opposite rows, the loss is that of a Gaussian of sensitivity 2L₀ as long as no p < 1 beats p = 1 where that
@@ -56,8 +56,8 @@ from dpbench.privacy.ledger import ConvexPerturbation, Counts, Gaussian, Logisti
 
 Array = NDArray[np.float64]
 
-CELLS = np.sin(np.linspace(0, math.pi / 2, 97)) ** 2  # of p, finer at both ends
-ANGLES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 2.0)  # cells of t = 1 + cos; beyond the first two nothing is close
+INTERVALS = np.sin(np.linspace(0, math.pi / 2, 97)) ** 2  # of p, finer at both ends
+ANGLES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 2.0)  # intervals of t = 1 + cos; beyond the first two nothing is close
 BULK = (*ANGLES[:-1], 1.2, 1.4, 1.6, 1.8, 2.0)  # where ε is below a standard deviation of the loss: there all are close
 REACH = 11.0  # standard deviations of b that are looked at
 FINE, COARSE = 6001, 1501  # points of the quadrature
@@ -81,11 +81,11 @@ def delta_of(event: LogisticPerturbation, mu: float, epsilon: float, *, opposite
 
     opposite: of nearly opposite rows alone, which under replace-one are the worst as a rule; a seventh of the time.
     """
-    return max(cell(mu, epsilon) for cell in _cells(event, epsilon, opposite=opposite))
+    return max(profile(mu, epsilon) for profile in _profiles(event, epsilon, opposite=opposite))
 
 
-def _cells(event: LogisticPerturbation, epsilon: float, *, opposite: bool = False) -> list[Callable[..., float]]:
-    """Of each cell of angles, δ as a function of μ and ε."""
+def _profiles(event: LogisticPerturbation, epsilon: float, *, opposite: bool = False) -> list[Callable[..., float]]:
+    """Of each interval of angles, δ as a function of μ and ε."""
     z, curvature, both = event.noise_multiplier, event.curvature, event.relation is Relation.REPLACE_ONE
     if isinstance(event, ConvexPerturbation):
         ends = [t for t in ANGLES if t <= 1][: 2 if opposite else None]
@@ -115,15 +115,15 @@ def _epsilon(event: LogisticPerturbation, mu: float, delta: float) -> float:
     low = gaussian_epsilon(math.hypot(1 / event.noise_multiplier, mu), delta)
     # The Jacobian whole, on top of the Gaussian part: more it cannot cost.
     high = low + math.log1p(event.curvature)
-    cells = _cells(event, low)
+    profiles = _profiles(event, low)
     # δ falls with ε: what is within δ here is so further on.
-    beyond = [cell for cell in cells if cell(mu, low) > delta]
+    beyond = [profile for profile in profiles if profile(mu, low) > delta]
     if not beyond:
         return low
 
     def excess(epsilon: float) -> float:
-        those = beyond if _in_bulk(event, epsilon) == _in_bulk(event, low) else _cells(event, epsilon)
-        return math.log(max(cell(mu, epsilon) for cell in those) / delta)
+        those = beyond if _in_bulk(event, epsilon) == _in_bulk(event, low) else _profiles(event, epsilon)
+        return math.log(max(profile(mu, epsilon) for profile in those) / delta)
 
     while excess(high) > 0:
         high *= 1.1
@@ -218,16 +218,16 @@ def _delta_of_either_sign(long: float, short: float, jacobian: float, mu: float,
     with np.errstate(divide="ignore"):
         log_below = sum(np.log1p(-2 * ndtr(-np.maximum(u / A - A / 2, 0.0))) for A in (long, short) if A)
     tail = -np.expm1(log_below)  # P(U - J > u)
-    # The mass of a cell at its upper end, so from above.
+    # The mass of an interval at its upper end, so from above.
     return float(tail[-1] - np.diff(tail) @ _hockey_stick(mu, epsilon - jacobian - u[1:]))
 
 
 def _gain(slopes: Array, square: float, curvature: float) -> Array:
     """max over p of ln(1 + 4 curvature p(1-p)) + slope p + square p²/2, from above."""
-    middle, half = (CELLS[:-1] + CELLS[1:]) / 2, np.diff(CELLS) / 2
+    middle, half = (INTERVALS[:-1] + INTERVALS[1:]) / 2, np.diff(INTERVALS) / 2
     value = np.log1p(4 * curvature * middle * (1 - middle))
     tilt = 4 * curvature * (1 - 2 * middle) / (1 + 4 * curvature * middle * (1 - middle))
-    # The logarithm is concave, so below its tangents; with those, each cell is convex, and largest at an end.
+    # The logarithm is concave, so below its tangents; with those, each interval is convex, and largest at an end.
     p = np.concatenate([middle - half, middle + half])
     tangent = np.concatenate([value - tilt * half, value + tilt * half])
     lines = np.multiply.outer(slopes, p)

@@ -33,8 +33,8 @@ def test_any_loss_at_the_published_split(epsilon, known):
     assert ours.noise_scale(((one, 1),), (), 0.99 * epsilon, 0.99 * DELTA) == pytest.approx(sigma / 2, rel=1e-6)
 
 
-def test_the_cells_of_any_loss_cover_all_angles_between_opposite_and_orthogonal_rows():
-    lengths = [cell.args[:2] for cell in ours._cells(ConvexPerturbation(2.0, 0.1), 1.0)]
+def test_the_intervals_of_any_loss_cover_all_angles_between_opposite_and_orthogonal_rows():
+    lengths = [profile.args[:2] for profile in ours._profiles(ConvexPerturbation(2.0, 0.1), 1.0)]
     assert lengths[0][0] == 1 / 2.0  # u' = -u
     assert lengths[-1][1] == math.sqrt(1 / 2) / 2.0  # beyond, the sum over both signs grows no more
     assert len(lengths) == 6
@@ -292,7 +292,7 @@ def test_it_is_for_replace_one_neighbours_and_stands_with_gaussian_releases_only
 def test_the_lines_that_are_looked_at_are_those_that_count(s, curvature):
     """Both routes leave out lines that cannot be the largest, or the least; here are all of them."""
     slopes, square = np.linspace(-33 * s, 33 * s, 2001), s * s
-    middle, half = (ours.CELLS[:-1] + ours.CELLS[1:]) / 2, np.diff(ours.CELLS) / 2
+    middle, half = (ours.INTERVALS[:-1] + ours.INTERVALS[1:]) / 2, np.diff(ours.INTERVALS) / 2
     bend = 4 * curvature * middle * (1 - middle)
     tilt = 4 * curvature * (1 - 2 * middle) / (1 + bend)
     ends = [(middle + step, np.log1p(bend) + tilt * step) for step in (-half, half)]

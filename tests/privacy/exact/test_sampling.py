@@ -146,8 +146,8 @@ def test_the_polynomials_are_within_the_error_that_is_proved_for_them(law):
 
 def evaluated(law, v, centres, coefficients):
     m, e = np.frexp(v)
-    cell = int(m * 2 * exact_sampling.CELLS) + (int(e) - exact_sampling.LEAST - 1) * exact_sampling.CELLS
-    return float(np.polyval(coefficients[::-1, cell], m - centres[cell]))
+    piece = int(m * 2 * exact_sampling.PIECES) + (int(e) - exact_sampling.LEAST - 1) * exact_sampling.PIECES
+    return float(np.polyval(coefficients[::-1, piece], m - centres[piece]))
 
 
 def ratio(x, law):
@@ -155,19 +155,19 @@ def ratio(x, law):
     return 1.0 if law is exact_sampling.LAPLACE else stats.norm.sf(x) / stats.norm.pdf(x)
 
 
-def remainder(law, cell, centres):
-    """A bound on Taylor's remainder on a cell, by interval arithmetic: f's next coefficient at every point of it."""
+def remainder(law, piece, centres):
+    """A bound on Taylor's remainder on a piece, by interval arithmetic: f's next coefficient at every point of it."""
     iv = mpmath.iv
-    octave = cell // exact_sampling.CELLS + exact_sampling.LEAST - law.whole
-    half = 1 / (4 * exact_sampling.CELLS)
-    m = iv.mpf([centres[cell] - half, centres[cell] + half])
+    octave = piece // exact_sampling.PIECES + exact_sampling.LEAST - law.whole
+    half = 1 / (4 * exact_sampling.PIECES)
+    m = iv.mpf([centres[piece] - half, centres[piece] + half])
     k = exact_sampling.DEGREE + 1
     if law is exact_sampling.LAPLACE:
         return float((iv.mpf(half) / m).b) ** k / k
     slope = iv.mpf(2) ** octave * iv.sqrt(2 * iv.pi)
     with mpmath.mp.workprec(80):
-        ends = [stats.norm.isf(float(centres[cell] + s * half) * 2.0**octave) for s in (1, -1)]
-    f = [iv.mpf([ends[0] - 1e-9, ends[1] + 1e-9])]  # f on the cell, decreasing; scipy is right to far more than 1e-9
+        ends = [stats.norm.isf(float(centres[piece] + s * half) * 2.0**octave) for s in (1, -1)]
+    f = [iv.mpf([ends[0] - 1e-9, ends[1] + 1e-9])]  # f on the piece, decreasing; scipy is right to far more than 1e-9
     g = [slope * iv.exp(f[0] ** 2 / 2)]
     for j in range(k):
         f.append(-g[j] / (j + 1))
@@ -179,14 +179,14 @@ def remainder(law, cell, centres):
 @pytest.mark.parametrize("law", [exact_sampling.NORMAL, exact_sampling.LAPLACE], ids=lambda law: law.name)
 def test_taylors_remainder_is_below_two_to_the_minus_56(law):
     centres, _ = exact_sampling.table(law)
-    cells = range(0, len(centres), 37)
-    assert max(remainder(law, cell, centres) for cell in cells) <= 2.0**-56
+    pieces = range(0, len(centres), 37)
+    assert max(remainder(law, piece, centres) for piece in pieces) <= 2.0**-56
 
 
 @pytest.mark.slow
-def test_taylors_remainder_on_every_cell():
+def test_taylors_remainder_on_every_piece():
     centres, _ = exact_sampling.table(exact_sampling.NORMAL)
-    assert max(remainder(exact_sampling.NORMAL, cell, centres) for cell in range(len(centres))) <= 2.0**-56
+    assert max(remainder(exact_sampling.NORMAL, piece, centres) for piece in range(len(centres))) <= 2.0**-56
 
 
 def test_scales_by_entry_and_out_of_range():
@@ -253,10 +253,10 @@ def test_a_choice_has_its_exact_law_and_in_doubt_more_digits_of_the_same_number_
     assert all(one.more for one in doubted)
 
 
-def test_a_cell_is_looked_up_by_its_middle():
-    """Taylor's remainder is for offsets of half a cell, 1/128 of an octave."""
+def test_a_piece_is_looked_up_by_its_middle():
+    """Taylor's remainder is for offsets of half a piece, 1/128 of an octave."""
     centres, _ = exact_sampling.table(exact_sampling.LAPLACE)
-    first = centres[: exact_sampling.CELLS]
-    ends = np.linspace(0.5, 1, exact_sampling.CELLS + 1)
+    first = centres[: exact_sampling.PIECES]
+    ends = np.linspace(0.5, 1, exact_sampling.PIECES + 1)
     np.testing.assert_array_equal(first, (ends[:-1] + ends[1:]) / 2)
     np.testing.assert_array_equal(centres, np.tile(first, exact_sampling.MOST - exact_sampling.LEAST + 1))
