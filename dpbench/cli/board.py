@@ -71,9 +71,9 @@ def submit(algorithm: str | None, archive: str | None, author: str, licence: str
     dpbench submit --check my-method.dpbench.zip
 
     A check draws private copies of the problems and runs the method on them in a process that has no rows: it asks for
-    noised sums, within ε. One run of every cell is repeated on the same replies and must return the same. The check
-    needs bubblewrap for a place; without it the method is "served, not isolated". The exit code is 1 if the check
-    objects to anything. dpbench board merge checks an archive and adds its runs to a results folder.
+    noised sums, within ε. On each problem, at each ε, one run is repeated on the same replies and must return the same.
+    The check needs bubblewrap for a place; without it the method is "served, not isolated". The exit code is 1 if the
+    check objects to anything. dpbench board merge checks an archive and adds its runs to a results folder.
     """
     if (algorithm is None) == (archive is None):
         raise UserError("give either --algo FILE.py:CLASS or --check ARCHIVE")
@@ -83,7 +83,7 @@ def submit(algorithm: str | None, archive: str | None, author: str, licence: str
         raise UserError("--author, --licence and --out go with --algo")
     assert archive is not None
     result = dpbench.check_submission(archive, **given, notify=say)
-    manifest, runs = result.submission.manifest, sum(len(one.rows) for one in result.cells)
+    manifest, runs = result.submission.manifest, sum(len(one.rows) for one in result.replicates)
     for line in by_reason(result.left_out):
         click.echo(f"  left out  {line}")
     for line in result.problems:

@@ -160,8 +160,8 @@ def expand(block: GridEntry) -> list[GridEntry]:
     return [one for cell in cells if (one := _block(block, track, *cell)) is not None]
 
 
-def cells(profile: str, grid: Grid) -> list[GridEntry]:
-    """The default track's cells, one block per (problem, ε), for a method that is not yet in it.
+def default_blocks(profile: str, grid: Grid) -> list[GridEntry]:
+    """The default track's blocks, split into one per (problem, ε), for a method that is not yet in it.
 
     Without those of persons: private copies are drawn of rows.
     """

@@ -1,4 +1,4 @@
-"""The receiver decides: a submitted method runs on private copies of every cell's problem, and only those runs count.
+"""The receiver decides: a submitted method runs on private copies of the problems, and only those runs count.
 
 Nothing that an archive says is believed, so nothing in it is compared; what is done is on docs/guides/joining.md.
 """
@@ -52,8 +52,8 @@ KEPT = 1 << 30  # bytes of all transcripts
 EXPERIMENT, SUBMITTED = "leaderboard", "submit-"  # the board; what stands before a method's name in `experiment`
 
 
-class CellRuns(NamedTuple):
-    """The runs of one (problem, ε) on its private copy; null: the excess loss of w = 0 there. error: what is wrong."""
+class Replicates(NamedTuple):
+    """The runs on the private copy of a problem at one ε; null: the excess loss of w = 0 there; error: if any."""
 
     problem: str
     epsilon: float
@@ -80,7 +80,7 @@ class Report:
     submission: Submission
     how: str
     problems: list[str] = field(default_factory=list)
-    cells: list[CellRuns] = field(default_factory=list)
+    replicates: list[Replicates] = field(default_factory=list)
     left_out: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -132,20 +132,20 @@ def check_submission(
             return report
         tasks = _tasks(reference, profile, problems, report.left_out)
         try:
-            for cells in pooled(_run_problem, ((name, runs, secret, manifest) for name, runs in tasks.items()), jobs):
-                report.cells += cells
-                report.problems += [one.error for one in cells if one.error][:1]
-                lines = [one.error or f"score {places.two(one.score)} at ε = {one.epsilon:g}" for one in cells]
-                notify(f"{cells[0].problem}: {'; '.join(lines)}")
-                if sum(one.evidence.size for one in report.cells if one.evidence) > KEPT:
+            for ran in pooled(_run_problem, ((name, runs, secret, manifest) for name, runs in tasks.items()), jobs):
+                report.replicates += ran
+                report.problems += [one.error for one in ran if one.error][:1]
+                lines = [one.error or f"score {places.two(one.score)} at ε = {one.epsilon:g}" for one in ran]
+                notify(f"{ran[0].problem}: {'; '.join(lines)}")
+                if sum(one.evidence.size for one in report.replicates if one.evidence) > KEPT:
                     report.problems.append(f"its transcripts have more than {KEPT:,} bytes, which are not kept")
                 if report.problems:
                     return report
         except BrokenProcessPool:
             raise UserError(f"{manifest.method}: a process of the check died; try --jobs 1, or more memory") from None
-    if not report.cells:
+    if not report.replicates:
         raise UserError(f"{manifest.method}: no problem to run it on: {'; '.join({*report.left_out.values()})}")
-    first = min((one.evidence for one in report.cells if one.evidence), key=lambda one: one.size, default=None)
+    first = min((one.evidence for one in report.replicates if one.evidence), key=lambda one: one.size, default=None)
     if first is not None and (known := _copied(first, manifest, others)):
         report.problems.append(f"it asks for and returns what {known} does: a copy under another name")
     return report
@@ -183,23 +183,23 @@ def _tasks(reference: str, profile: str, wanted: Collection[str], left_out: dict
     grid = tracks.grid()
     if profile not in grid:
         raise UserError(f"unknown profile {profile!r}: {nearest(profile, grid)}")
-    cells = tracks.cells(profile, grid)
-    known = sorted({cell.problems[0] for cell in cells})
+    default = tracks.default_blocks(profile, grid)
+    known = sorted({block.problems[0] for block in default})
     for problem in wanted:
         if problem not in known:
             raise UserError(f"problems: there is no {problem!r} on the {profile} board; {nearest(problem, known)}")
     tasks: dict[str, list[Job]] = {}
-    for cell in cells:
-        (problem,), data = cell.problems, catalogue.recipe_of(cell.problems[0]).dataset
-        blocks = tracks.expand(msgspec.structs.replace(cell, algorithms=[reference]))
+    for block in default:
+        (problem,), data = block.problems, catalogue.recipe_of(block.problems[0]).dataset
+        expanded = tracks.expand(msgspec.structs.replace(block, algorithms=[reference]))
         if wanted and problem not in wanted:
             left_out[problem] = "not run"
-        elif not blocks:
+        elif not expanded:
             left_out[problem] = entrants.reason(problem, reference) or "its public settings are refused there"
         elif not datasets.available(data):
             left_out[problem] = f"its data are not fetched (dpbench fetch {data})"
         else:
-            runs = [msgspec.structs.replace(job, seed=secrets.randbits(39)) for job in plan(blocks, None).jobs]
+            runs = [msgspec.structs.replace(job, seed=secrets.randbits(39)) for job in plan(expanded, None).jobs]
             tasks.setdefault(problem, []).extend(runs)
     return tasks
 
@@ -212,13 +212,13 @@ def _otherwise(method: Algorithm, manifest: SubmissionManifest) -> str:
     return f"its code calls itself {told[0]} ({told[1]}{by}), its manifest otherwise" if differs else ""
 
 
-def _run_problem(name: str, jobs: list[Job], secret: bytes, manifest: SubmissionManifest) -> list[CellRuns]:
-    """The runs of a problem's cells on its private copy, up to the first that is wrong."""
+def _run_problem(name: str, jobs: list[Job], secret: bytes, manifest: SubmissionManifest) -> list[Replicates]:
+    """The runs of a problem on its private copy, by ε, up to the first that is wrong."""
     copy = copies.draw(name, secret)
     null = float(copy.value(np.zeros((1, copy.d)))[0]) - copy.optimum().value
-    cells: dict[float, CellRuns] = {}
+    replicates: dict[float, Replicates] = {}
     for job in jobs:
-        cell = cells.setdefault(job.epsilon, CellRuns(name, job.epsilon, [], null))
+        at_epsilon = replicates.setdefault(job.epsilon, Replicates(name, job.epsilon, [], null))
         where = f"{name} at ε = {job.epsilon:g}"
         try:
             method = algorithms.get(job.algorithm)
@@ -228,16 +228,16 @@ def _run_problem(name: str, jobs: list[Job], secret: bytes, manifest: Submission
             row, evidence = _run(job, copy)
             if row.status not in RESULTS:
                 raise PrivacyError(row.error or str(row.status))
-            if isinstance(method, ServedMethod) and not cell.rows:
-                cells[job.epsilon] = cell = cell._replace(evidence=evidence)
+            if isinstance(method, ServedMethod) and not at_epsilon.rows:
+                replicates[job.epsilon] = at_epsilon = at_epsilon._replace(evidence=evidence)
                 if evidence and (differs := repeat(method.code, evidence)):
                     raise PrivacyError(f"it {differs}")
-            cell.rows.append(row)
+            at_epsilon.rows.append(row)
         except Exception as error:  # a stranger's code may fail in any way
             known = isinstance(error, UserError | PrivacyError)
             told = one_line(f"{'' if known else type(error).__name__ + ': '}{error}")
-            return [cell._replace(error=f"{where}: {told}")]
-    return list(cells.values())
+            return [at_epsilon._replace(error=f"{where}: {told}")]
+    return list(replicates.values())
 
 
 def _run(job: Job, copy: Problem) -> tuple[Row, ServedRun | None]:

@@ -63,7 +63,7 @@ def merge(
 ) -> Path:  # fmt: skip
     """Check an archive of `submit` and add it under `results/PROFILE/leaderboard/submissions/METHOD`; that folder.
 
-    The folder has the rows of the receiver's runs, the transcript of a run a cell, the method and what was checked.
+    The folder has the rows of the receiver's runs, a transcript per problem and ε, the method and what was checked.
 
     Args:
         archive: the file, or the folder of one that was merged.
@@ -85,20 +85,20 @@ def merge(
         "archive_sha256": submission.digest,
         "how": report.how,
         "placed": report.placed,
-        "nulls": {one.problem: one.null for one in report.cells},
+        "nulls": {one.problem: one.null for one in report.replicates},
         "left_out": {problem: worded(why) for problem, why in report.left_out.items()},
         "code_version": worded(code_version()),
         "environment": worded(environment()),
     }
     with files.staging(target) as staged:
         store = Store(staged.parent, staged.name, "rows")
-        store.write([row for one in report.cells for row in one.rows], [])
+        store.write([row for one in report.replicates for row in one.rows], [])
         (store.folder / "runs").rename(staged / "runs")
         shutil.rmtree(store.folder)
         (staged / FILE).write_bytes(submission.method)
         content.write_zip(
             staged / "transcripts.zip",
-            {f"{one.problem}/{one.epsilon:g}": one.evidence.encoded for one in report.cells if one.evidence},
+            {f"{one.problem}/{one.epsilon:g}": one.evidence.encoded for one in report.replicates if one.evidence},
         )
         for name, part in (("manifest.json", submission.manifest), ("checked.json", checked)):
             (staged / name).write_bytes(msgspec.json.format(msgspec.json.encode(part), indent=1) + b"\n")

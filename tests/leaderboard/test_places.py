@@ -213,7 +213,7 @@ def test_every_problem_of_the_grid_has_a_null_and_the_drawn_ones_the_right_one()
 def test_the_board_has_many_families_of_all_sizes():
     from dpbench.leaderboard import headline, tracks
 
-    problems = {cell.problems[0] for cell in tracks.cells("full", tracks.grid())}
+    problems = {block.problems[0] for block in tracks.default_blocks("full", tracks.grid())}
     families = {tracks.families().get(p, p) for p in problems}
     assert len(families) >= 40
     assert sum(not headline.is_drawn(p) for p in {tracks.families().get(p, p): p for p in problems}.values()) >= 30

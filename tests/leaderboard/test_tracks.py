@@ -58,7 +58,9 @@ def test_persons_who_have_several_rows_count_once_and_only_methods_that_are_deri
         assert all(algorithms.resolve(name)[0].persons for name in entered)
         assert "dp-hb" not in entered  # it takes an eigenvalue of the rows
     assert entrants.reason("union-by-man", "objpert") == entrants.OF_ROWS != entrants.reason("iris", "objpert") == ""
-    assert not kinds.keys() & {cell.problems[0] for cell in tracks.cells("full", tracks.grid())}  # private copies
+    assert not kinds.keys() & {
+        block.problems[0] for block in tracks.default_blocks("full", tracks.grid())
+    }  # private copies
 
 
 def block(track, **changes):

@@ -21,13 +21,13 @@ def made(tmp_path_factory):
 @pytest.fixture
 def small(monkeypatch):
     """The quick board, on one problem with two seeds."""
-    cells = tracks.cells
+    default_blocks = tracks.default_blocks
 
     def few(profile, grid):
-        found = cells(profile, grid)
+        found = default_blocks(profile, grid)
         return [msgspec.structs.replace(one, seeds=2) for one in found if one.problems == [PROBLEM]]
 
-    monkeypatch.setattr(tracks, "cells", few)
+    monkeypatch.setattr(tracks, "default_blocks", few)
 
 
 @pytest.fixture

@@ -71,7 +71,7 @@ def test_a_method_gets_no_place_and_one_line(check, tmp_path, name):
 def test_iterates_of_no_size_have_the_worst_score(check, tmp_path, iterates):
     body = f"\n    def taken(self, problem, W, mechanisms):\n        return float('{iterates}')\n"
     found = check(making.submit(f"{archive(tmp_path, body)}:Mine", author="Ada", out=tmp_path / "mine.zip"))
-    scores = [cell.score for cell in found.cells]
+    scores = [one.score for one in found.replicates]
     assert found.problems or scores == [checking.places.score(float("inf"), 1.0)] * len(scores), (found, scores)
 
 
@@ -107,11 +107,13 @@ def test_a_manifest_that_names_a_library_is_wrong(made, check, tmp_path):
 
 @pytest.mark.parametrize(("size", "told"), [(51, "more than 100 bytes"), (49, "")])
 def test_transcripts_have_a_size_together(made, check, monkeypatch, size, told):
-    """Of two cells together."""
+    """Those at two ε together."""
     monkeypatch.setattr(checking, "KEPT", 100)
     ran = ServedRun(None, None, [(b"asked", b"r" * (size - 5))])
-    cells = [checking.CellRuns("gen-tiny", epsilon, [Row(key="k", excess=0.1)], 1.0, ran) for epsilon in (1.0, 2.0)]
-    monkeypatch.setattr(checking, "_run_problem", lambda *_: cells)
+    replicates = [
+        checking.Replicates("gen-tiny", epsilon, [Row(key="k", excess=0.1)], 1.0, ran) for epsilon in (1.0, 2.0)
+    ]
+    monkeypatch.setattr(checking, "_run_problem", lambda *_: replicates)
     monkeypatch.setattr(checking, "_copied", lambda *_: "")
     assert told in "".join(problems := check(made).problems)
     assert bool(problems) == bool(told)

@@ -43,16 +43,16 @@ def test_an_honest_method_has_a_place_by_runs_that_nobody_could_foresee(made, sm
     (line,) = artefacts.submitted(context)[0].frame.to_dict("records")
     assert (line["method"], line["how it was run"]) == ("honest-steps †", "served")
     assert board.marked({"title": "Theirs", "library": "a-library"}) == "Theirs ‡"
-    # the transcript of one run a cell: whoever has no data can follow it
+    # the transcript of one run per problem and ε: whoever has no data can follow it
     with zipfile.ZipFile(folder / "transcripts.zip") as kept:
         (name,) = kept.namelist()
         given, frames, _ = msgspec.msgpack.decode(kept.read(name))
     assert (name, given["d"], len(frames)) == (f"{PROBLEM}/1", build(PROBLEM).d, 6)
     with pytest.raises(UserError, match="is there already; --replace"):
         dpbench.merge(made, profile="quick", results=tmp_path, jobs=1)
-    monkeypatch.setattr(checking, "_run_problem", lambda name, *_: [checking.CellRuns(name, 1.0, [ROW], 1.0)])
+    monkeypatch.setattr(checking, "_run_problem", lambda name, *_: [checking.Replicates(name, 1.0, [ROW], 1.0)])
     again = checking.check_submission(folder, profile="quick", results=tmp_path, jobs=1)  # by what was kept
-    assert (again.problems, len(again.cells)) == ([], 1)
+    assert (again.problems, len(again.replicates)) == ([], 1)
     (folder / "method.py").write_text("")
     with pytest.raises(UserError, match="is not what the manifest was made for"):
         checking.check_submission(folder, profile="quick", results=tmp_path, jobs=1)
@@ -63,7 +63,7 @@ def test_two_checks_draw_other_copies_and_seeds(made, check, monkeypatch):
 
     def noted(name, jobs, secret, _):
         drawn.append((secret, *(job.seed for job in jobs)))
-        return [checking.CellRuns(name, 1.0, [ROW], 1.0)]
+        return [checking.Replicates(name, 1.0, [ROW], 1.0)]
 
     monkeypatch.setattr(checking, "_run_problem", noted)
     check(made)
@@ -137,7 +137,7 @@ def test_a_renamed_copy_of_a_submission_is_found_by_its_transcript(tmp_path, mon
 def test_a_check_says_what_is_copied(made, check, monkeypatch):
     ran = ServedRun(None, None, ())
     monkeypatch.setattr(ServedRun, "encoded", b"")
-    monkeypatch.setattr(checking, "_run_problem", lambda name, *_: [checking.CellRuns(name, 1.0, [ROW], 1.0, ran)])
+    monkeypatch.setattr(checking, "_run_problem", lambda name, *_: [checking.Replicates(name, 1.0, [ROW], 1.0, ran)])
     monkeypatch.setattr(checking, "_copied", lambda *_: "dp-gd")
     assert check(made).problems == ["it asks for and returns what dp-gd does: a copy under another name"]
 
@@ -156,7 +156,7 @@ def test_a_name_or_title_that_is_another_s_is_refused_before_anything_runs(made,
     (there / "manifest.json").write_text(json.dumps({"method": "theirs", "title": "their-steps"}))
     found = check(doctored(made, tmp_path / "other.zip", lambda one: one.update(changes)))
     assert told in found.problems[0]
-    assert not found.cells
+    assert not found.replicates
 
 
 def test_an_author_gets_no_archive_under_a_name_that_is_taken(tmp_path):
@@ -198,7 +198,7 @@ def test_another_library_s_solver_is_run_as_trusted_code_only(check, tmp_path):
         check(path)
     found = check(path, trusted=True)
     assert (found.problems, found.how, found.placed) == ([], "foreign code, trusted, run by us", True)
-    assert {row.code for row in found.cells[0].rows} == {"foreign code, trusted"}
+    assert {row.code for row in found.replicates[0].rows} == {"foreign code, trusted"}
 
 
 def test_trusted_code_that_says_more_than_its_budget_is_wrong(check, tmp_path):

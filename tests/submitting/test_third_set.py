@@ -171,7 +171,7 @@ def test_an_archive_that_changes_while_it_is_checked_changes_nothing(made, tmp_p
     def checked(submission, **_):
         archive.write_bytes(b"another")
         row = Row(key="k", status="done", excess=0.1)
-        return checking.Report(submission, "served", cells=[checking.CellRuns("gen-tiny", 1.0, [row], 1.0)])
+        return checking.Report(submission, "served", replicates=[checking.Replicates("gen-tiny", 1.0, [row], 1.0)])
 
     monkeypatch.setattr(making, "check_submission", checked)
     folder = making.merge(archive, profile="quick", results=tmp_path)
