@@ -977,8 +977,8 @@ SERVING = [
     ),
     Mutant(
         SERVER,
-        "return self.drawn.pop(rows.token)",
-        "return self.drawn[rows.token]",
+        "return self.drawn.pop(rows)",
+        "return self.drawn[rows]",
         REFUSED + "[a draw used twice]",
         "two releases are made on one sample",
     ),

@@ -103,11 +103,11 @@ class ServedDeclaration(MeansOfSums, Declaration):
     def _sum(
         self, recipe: type, at: Any, rows: Any = None, shape: tuple[int, ...] = (), unit: float = STEP, **more: Any
     ) -> Sum:
-        chosen = wire.DrawnRows(token=rows.token) if isinstance(rows, Token) else None
-        if chosen is None and rows is not None:
-            chosen = wire.ChosenRows(rows=[int(i) for i in np.ravel(rows)])  # type: ignore[assignment]
-        given = more | ({} if at is None else {"at": wire.numbers(np.atleast_2d(at))})
-        return SumHandle(recipe(**given | ({} if rows is None else {"rows": chosen})), shape or (1, self.d), unit)
+        if rows is not None:
+            more["rows"] = rows.token if isinstance(rows, Token) else [int(i) for i in np.ravel(rows)]
+        if at is not None:
+            more["at"] = wire.numbers(np.atleast_2d(at))
+        return SumHandle(recipe(**more), shape or (1, self.d), unit)
 
     def gradient_sum(self, w: Any, rows: Any = None) -> Sum:
         return self._sum(wire.GradientSum, w, rows)

@@ -183,7 +183,7 @@ class MechanismServer:
         noise, separation, used = self.rounds[request.token]
         summed = self._vector(request.value)
         rows = getattr(request.value.recipe, "rows", None)
-        chosen = slice(None) if rows is None else np.array(rows.rows)
+        chosen = slice(None) if rows is None else np.array(rows)
         # The sensitivity of correlated noise is proved for rows that take part this far apart.
         if (noise.t + 1 - used[chosen] < separation).any():
             raise RefusedRequest(f"a row is in rounds that are {separation} apart at least")
@@ -223,15 +223,15 @@ class MechanismServer:
             raise RefusedRequest("choices and correlated rounds are of a vector, and on no sample")
         return summed
 
-    def _rows(self, rows: wire.DrawnRows | wire.ChosenRows | None) -> tuple[sampling.Sampler | None, np.ndarray | None]:
+    def _rows(self, rows: wire.ROWS) -> tuple[sampling.Sampler | None, np.ndarray | None]:
         if rows is None:
             return None, None
-        if isinstance(rows, wire.DrawnRows):
-            if rows.token not in self.drawn:
+        if isinstance(rows, int):
+            if rows not in self.drawn:
                 raise RefusedRequest("a sample that is used up, or was not drawn")
             # Taken out: amplification by sampling holds for one use of a sample.
-            return self.drawn.pop(rows.token)
-        chosen = np.array(rows.rows, dtype=np.int64)
+            return self.drawn.pop(rows)
+        chosen = np.array(rows, dtype=np.int64)
         # A row twice would count twice in the sum, whose sensitivity is of one.
         if not len(chosen) or len(np.unique(chosen)) < len(chosen) or chosen.max() >= self.problem.n:
             raise RefusedRequest("rows are chosen once each, of those that there are")

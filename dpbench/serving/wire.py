@@ -86,23 +86,16 @@ def _alike(one: Any, other: Any) -> bool:
 # What is asked for
 
 
-class DrawnRows(Frame, frozen=True):
-    """The rows of the server's draw `token`, which this use of them uses up."""
-
-    token: INDEX
-
-
-class ChosenRows(Frame, frozen=True):
-    """Rows that the method names, each once: all are as likely to be in it, so they are not hidden by a draw."""
-
-    rows: list[INDEX]
+# A token of the server's draw, which this use of it uses up, or rows that the method names, each once: a draw hides
+# which rows it has, a list does not. All rows, for None.
+ROWS: TypeAlias = INDEX | list[INDEX] | None
 
 
 class GradientSum(Frame, frozen=True):
     """Of the gradients of the rows' losses."""
 
     at: SentArray
-    rows: DrawnRows | ChosenRows | None = None
+    rows: ROWS = None
 
 
 class HessianSum(Frame, frozen=True):
@@ -110,7 +103,7 @@ class HessianSum(Frame, frozen=True):
 
     at: SentArray
     curvature: WORD = "hess"
-    rows: DrawnRows | ChosenRows | None = None
+    rows: ROWS = None
 
 
 class BoundedGradient(Frame, frozen=True):

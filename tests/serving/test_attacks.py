@@ -57,7 +57,7 @@ def sampled(client):
 
 
 def on_sample(token, z=40.0):
-    value = asked(wire.GradientSum(at=AT, rows=wire.DrawnRows(token=token)), unit=STEP / 4)
+    value = asked(wire.GradientSum(at=AT, rows=token), unit=STEP / 4)
     return release(value, sensitivity=0.5, z=z, label="sample")
 
 
@@ -93,7 +93,7 @@ def test_honest_requests_pass():
         (problem(), planned(ROUNDS), CORRELATE, *[a_round([i, i + 4]) for i in range(4)]),
         (
             problem(),
-            release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[1, 5])), unit=STEP), sensitivity=2.0),
+            release(asked(wire.GradientSum(at=AT, rows=[1, 5]), unit=STEP), sensitivity=2.0),
         ),
         (problem(), planned(("term", TERM, 1), ("output", Gaussian(40.0), 1)), TERM_ASKED, minimiser(True)),
         (problem(), release(asked(wire.ClippedValue(at=AT, clip=1.0), unit=2.0**-16 / N), sensitivity=1 / N)),
@@ -125,8 +125,7 @@ CORRELATE = wire.CorrelateRequest(steps=4, separation=4, bands=2, sensitivity=2.
 
 
 def a_round(rows):
-    chosen = None if rows is None else wire.ChosenRows(rows=rows)
-    return wire.RoundRequest(token=1, value=asked(wire.GradientSum(at=AT, rows=chosen), unit=STEP))
+    return wire.RoundRequest(token=1, value=asked(wire.GradientSum(at=AT, rows=rows), unit=STEP))
 
 
 def two(*requests_):
@@ -172,11 +171,11 @@ ATTACKS = {
     "all rows at the price of a sample": (
         two(planned(SAMPLE), drawn(), release(z=40.0, label="sample")), "beyond its plan"),
     "own rows at the price of a sample": (
-        two(planned(SAMPLE), drawn(), release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[0]))), z=40.0,
+        two(planned(SAMPLE), drawn(), release(asked(wire.GradientSum(at=AT, rows=[0])), z=40.0,
                                               sensitivity=2.0, label="sample")), "beyond its plan"),
-    "a row twice": (release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[0, 0])))), "once each"),
-    "a row that there is not": (release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[N])))), "once each"),
-    "no rows": (release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[])))), "once each"),
+    "a row twice": (release(asked(wire.GradientSum(at=AT, rows=[0, 0]))), "once each"),
+    "a row that there is not": (release(asked(wire.GradientSum(at=AT, rows=[N]))), "once each"),
+    "no rows": (release(asked(wire.GradientSum(at=AT, rows=[]))), "once each"),
     "a sampler of the other relation": (
         two(planned(SAMPLE), drawn(kind="PoissonSampler", size=0.1)), "accounted under"),
     "a sampler that is not private": (two(planned(SAMPLE), drawn(kind="WithReplacementSampler")), "KeyError"),
@@ -293,7 +292,7 @@ ATTACKS = {
     "an eigenvalue of a sample": (
         two(planned(SAMPLE), drawn(),
             release(wire.RequestedValue(recipe=wire.LeastEigenvalue(
-                of=wire.HessianSum(at=AT, rows=wire.DrawnRows(token=1)), unit=STEP)))), "of all rows"),
+                of=wire.HessianSum(at=AT, rows=1), unit=STEP)))), "of all rows"),
     "a curvature nobody has": (release(asked(wire.HessianSum(at=AT, curvature="mine"))), ""),
 }  # fmt: skip
 
@@ -371,7 +370,7 @@ def test_a_poisson_sample_of_hessians_at_the_price_of_one_over_root_two():
 
     event = PoissonReplaced(0.1, Gaussian(40.0))
     value = wire.RequestedValue(
-        recipe=wire.HessianSum(at=AT, rows=wire.DrawnRows(token=1)), unit=2.0**-32 * 0.25 * 2.0**-8
+        recipe=wire.HessianSum(at=AT, rows=1), unit=2.0**-32 * 0.25 * 2.0**-8
     )
     ask = release(value, noise="symmetric", sensitivity=0.25 / 2**0.5 / 2, z=40.0, label="sample")
     draw = wire.DrawRequest(sampler="PoissonReplacedSampler", size=0.1, label="sample")
@@ -439,7 +438,7 @@ TOO_MANY["entries"][0]["count"] = 10**8
 
 @pytest.mark.parametrize("request_", [
     planned(("gradient", Gaussian(1.0), -30)), planned(("gradient", Gaussian(1.0), 0)), TOO_MANY,
-    release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[N - 1, -1])))),
+    release(asked(wire.GradientSum(at=AT, rows=[N - 1, -1]))),
     release(asked(wire.ClippedGradient(at=AT, clip=0.1, columns=[0, -D]))),
     wire.CorrelateRequest(steps=10**6, separation=4, bands=2, sensitivity=2.0, multiplier=1.0, label="rounds"),
     wire.CorrelateRequest(steps=4, separation=0, bands=1, sensitivity=2.0, multiplier=1.0, label="rounds"),
@@ -469,9 +468,8 @@ def test_a_refusal_ends_the_run_though_the_method_asks_on():
 
 
 def test_rows_and_a_draw_cannot_be_named_in_one_request():
-    rows = {"kind": "DrawnRows", "token": 1, "rows": [0]}
     found = msgspec.to_builtins(release(), builtin_types=(bytes,))
-    found["value"]["recipe"]["rows"] = rows
+    found["value"]["recipe"] |= {"rows": [0], "token": 1}
 
     def play(channel):
         sent = msgspec.msgpack.encode(found)
@@ -562,7 +560,7 @@ def test_a_method_that_fails_is_told_in_its_own_words_on_one_line(told, kind):
 def test_samples_under_add_remove():
     event = Poisson(0.1, Gaussian(40.0))
     draw = wire.DrawRequest(sampler="PoissonSampler", size=0.1, label="sample")
-    value = asked(wire.GradientSum(at=AT, rows=wire.DrawnRows(token=1)), unit=STEP / 4)
+    value = asked(wire.GradientSum(at=AT, rows=1), unit=STEP / 4)
     ask = release(value, sensitivity=0.25, z=40.0, label="sample")
     assert session(requests(planned(("sample", event, 1)), draw, ask), relation="add-remove").ended is None
     found = session(requests(planned(("sample", event, 1)), draw, msgspec.structs.replace(ask, sensitivity=0.2)),

@@ -117,7 +117,7 @@ ATTACKS = {
     "a token of 2**40": ([planned(SAMPLE), drawn(), on_sample(2**40)], "not drawn"),
     "a sample after it was in a release of a Hessian": (
         [planned((*SAMPLE[:2], 2)), drawn(), on_sample(1), release(asked(wire.HessianSum(
-            at=AT, rows=wire.DrawnRows(token=1))), "symmetric", 1.0, 40.0, label="sample")], "used up"),
+            at=AT, rows=1)), "symmetric", 1.0, 40.0, label="sample")], "used up"),
     # plans
     "labels that look alike": (
         [planned(GAUSSIAN), release(label="gr\u0430dient")], "beyond its plan"),
@@ -149,7 +149,7 @@ ATTACKS = {
         [planned(("gradient", ZCDP(0.00125), 1)), release()], "beyond its plan"),
     "a choice paid as one of bounded range": ([planned(("choice", BoundedRange(0.5), 1)), choose()], "beyond its plan"),
     "an eigenvalue of one row as that of all": (
-        [release(asked(wire.LeastEigenvalue(of=wire.HessianSum(at=AT, rows=wire.ChosenRows(rows=[0])), unit=1.0), 1.0),
+        [release(asked(wire.LeastEigenvalue(of=wire.HessianSum(at=AT, rows=[0]), unit=1.0), 1.0),
                  sensitivity=1.0 / N)], "it moves by up to"),
     "an offset that would broadcast": ([release(asked(offset=wire.numbers(np.ones(D))))], "of another shape"),
     "a model without axes": (
@@ -237,7 +237,7 @@ def frame(base, **changes):
 
 
 HONEST = frame(release())
-ROWS = frame(release(asked(wire.GradientSum(at=AT, rows=wire.ChosenRows(rows=[])))))
+ROWS = frame(release(asked(wire.GradientSum(at=AT, rows=[]))))
 LISTED = frame(wire.PlanRequest(entries=[wire.PlannedRelease(label="a", count=1, release={"x": []})]))
 RAW = {
     "a list that claims four billion rows": ROWS.replace(b"\xa4rows\x90", b"\xa4rows\xdd\xff\xff\xff\xff"),
