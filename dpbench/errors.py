@@ -9,6 +9,7 @@ import operator
 import os
 import re
 from collections.abc import Iterable
+from traceback import extract_tb
 from typing import Any
 
 MANY = 20  # names that are more than a line
@@ -56,6 +57,24 @@ def one_line(text: str, most: int = 400) -> str:
     'a [2J b'
     """
     return " ".join(re.sub(f"[{HIDDEN}]", " ", text).split())[:most]
+
+
+def in_words(error: BaseException, file: str = "") -> str:
+    """An exception in one line: its kind, what it says, and which line of code raised it: of `file`, if one did.
+
+    Of a mistake that is told in a sentence of its own, that sentence, and the line of `file`.
+    """
+    try:
+        said = str(error)
+    except Exception:  # of code that is not ours
+        said = ""
+    told = isinstance(error, UserError | Defect | WorkerDied)
+    frames = extract_tb(error.__traceback__)
+    own = [one for one in frames if one.filename == file] or ([] if told else frames)
+    where = "".join(f" ({one_line(os.path.basename(one.filename), 80)}:{one.lineno})" for one in own[-1:])
+    kind = type(error).__name__
+    words = said or kind if told else f"{kind}: {said}" if said else kind
+    return one_line(words, 400 - len(where)) + where
 
 
 def positive(name: str, value: float) -> float:

@@ -162,7 +162,7 @@ class _Answers:
             return np.zeros((len(value), value.shape[-1]))
         noise = self._stream.standard_normal(value.shape)
         noise = noise + np.swapaxes(noise, 1, 2) if kind in ("symmetric", "isometric") else noise
-        return noise * transcript.over(scale, value.shape)
+        return noise * transcript.column(scale, value.ndim)
 
 
 class _Calls:

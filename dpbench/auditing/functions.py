@@ -28,7 +28,7 @@ from dpbench.auditing.runs import LEVEL, Audit
 from dpbench.auditing.scores import aligned, candidates
 from dpbench.auditing.search import COLUMNS, ITERATIONS, ROWS
 from dpbench.auditing.worlds import STEPS
-from dpbench.errors import PrivacyError, UserError, at_least, positive, several
+from dpbench.errors import PrivacyError, UserError, at_least, in_words, positive, several
 from dpbench.privacy.ledger import Relation
 from dpbench.problems import Problem
 from dpbench.run.bind import bind, budget_of
@@ -280,7 +280,7 @@ def _outputs(
                 one = target.function(X.copy(), y.copy(), epsilon, np.random.default_rng(child))
             found.append(np.atleast_1d(np.asarray(one, dtype=float)).ravel())
         except (Exception, SystemExit) as error:
-            errors[:] = [f" ({type(error).__name__}: {' '.join(str(error).split())[:200]})"]
+            errors[:] = [f" ({in_words(error)})"]
             found.append(np.zeros(0))  # it tells the worlds apart as well as a number does
     return found
 

@@ -16,8 +16,8 @@ from dataclasses import replace
 import numpy as np
 import scipy  # which loads its parts where they are used: `clean` starts processes that use none
 
-from dpbench.auditing.scores import column, flat, log_answers, log_chance, releases, sparse_vectors
-from dpbench.auditing.transcript import Recorder, rate
+from dpbench.auditing.scores import flat, log_answers, log_chance, releases, sparse_vectors
+from dpbench.auditing.transcript import Recorder, column, rate
 from dpbench.privacy import tukey
 from dpbench.privacy.ledger import Allocated, DrawAfterTest
 

@@ -26,7 +26,7 @@ from dpbench.auditing.claims import AuditClaim, AuditVerdict
 from dpbench.auditing.clean import told_apart
 from dpbench.auditing.search import at_sizes, searched, setups_of, sizes, with_best_coins
 from dpbench.auditing.transcript import Leak, Recorder, Returned
-from dpbench.errors import UserError, at_least
+from dpbench.errors import UserError, at_least, in_words
 from dpbench.privacy.ledger import Composition, PoissonReplaced, PureDP
 from dpbench.problems import Problem, losses
 from dpbench.run.execute import one_thread
@@ -137,7 +137,7 @@ def audit(
         except UserError:
             raise
         except Exception as error:
-            return done._replace(defect=f"it raises {worlds.in_words(error)}")
+            return done._replace(defect=f"it raises {in_words(error)}")
     return done
 
 

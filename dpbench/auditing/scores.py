@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpbench.auditing.transcript import RecordedRelease, Recorder, rate
+from dpbench.auditing.transcript import RecordedRelease, Recorder, column, rate
 from dpbench.privacy.ledger import Allocated, DrawAfterTest, Gaussian, Laplace, Poisson, Sampled
 from dpbench.privacy.tukey import log_density
 
@@ -80,12 +80,6 @@ def flat(one: RecordedRelease, array: np.ndarray) -> np.ndarray:
         rows, columns = np.triu_indices(array.shape[-1])
         return array[:, rows, columns] * np.where((rows != columns) & (one.kind == "isometric"), np.sqrt(2), 1.0)
     return array.reshape(len(array), -1)
-
-
-def column(scale: Any) -> np.ndarray:
-    """Scales as a column, or one number; zero noise on nothing to hide is no evidence."""
-    scale = np.asarray(scale, dtype=float)
-    return np.maximum(scale.reshape(-1, 1) if scale.ndim else scale, np.finfo(float).tiny)
 
 
 def _location(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:

@@ -105,7 +105,7 @@ class Tape(Releases):
     def hidden_noise(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
         drawn = super().hidden_noise(shape, scale, noise, what)
         if not self._publishing:
-            self.hidden.append((what, noise.name, drawn / over(scale, shape)))
+            self.hidden.append((what, noise.name, drawn / column(scale, len(shape))))
         return drawn
 
     @property
@@ -231,11 +231,10 @@ def rate(event: Release | None) -> float:
     return event.rate if isinstance(event, Sampled) else 1.0
 
 
-def over(scale: Array, shape: tuple[int, ...]) -> Array:
-    """Scales to divide an array of `shape` by; where nothing was added, by 1."""
-    column = np.asarray(scale, dtype=float)
-    column = column.reshape((-1,) + (1,) * (len(shape) - 1)) if column.ndim else column
-    return np.where(column > 0, column, 1.0)
+def column(scale: Any, axes: int = 2) -> Array:
+    """Scales to divide an array of so many axes by; zero noise on nothing to hide is no evidence."""
+    scale = np.asarray(scale, dtype=float)
+    return np.maximum(scale.reshape((-1,) + (1,) * (axes - 1)) if scale.ndim else scale, np.finfo(float).tiny)
 
 
 PLAIN = (int, str, bytes, bool, type(None))

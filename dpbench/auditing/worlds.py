@@ -7,8 +7,6 @@ import copy
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
-from traceback import extract_tb
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.auditing import noise, scores, transcript
 from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, drawn, neighbours, probes
 from dpbench.auditing.transcript import Leak, Listener, Recorder, ReplayedRun, Returned, rate
-from dpbench.errors import UserError
+from dpbench.errors import UserError, in_words
 from dpbench.privacy import ledger
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.mechanisms import Mechanisms
@@ -288,17 +286,6 @@ def raise_shares(most: dict[str, float], shares: Mapping[str, float]) -> None:
     most.update({label: max(most.get(label, 0.0), share) for label, share in shares.items()})
 
 
-def in_words(error: BaseException) -> str:
-    """An exception in one line: its kind, what it says, and where it was raised."""
-    frames = extract_tb(error.__traceback__)
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    try:
-        text = " ".join(str(error).split())
-    except Exception:
-        text = ""
-    return f"{type(error).__name__}{': ' if text else ''}{text[:200]}{place}"
-
-
 def _largest_difference(result: Returned, result_neighbour: Returned, run: Recorder, replay: ReplayedRun) -> float:
     """The largest entry of |difference| of two runs with the same noise, over final iterates and unnoised values."""
     pairs = [(result.W, result_neighbour.W)]
@@ -376,7 +363,7 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
         if one.label in behind or one.kind == "threshold":
             continue
         b = c if isinstance(one.event, ledger.Poisson | ledger.Allocated) else b
-        scale, squared = scores.column(one.scale), False
+        scale, squared = transcript.column(one.scale), False
         with np.errstate(all="ignore"):
             if one.kind.startswith("argmax"):
                 line = (a - b) / scale

@@ -26,7 +26,7 @@ from importlib.util import find_spec
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
-from traceback import extract_tb, format_exception
+from traceback import format_exception
 from typing import Any
 
 import msgspec
@@ -35,9 +35,9 @@ from threadpoolctl import ThreadpoolController
 
 from dpbench import algorithms, datasets
 from dpbench.algorithms import registry
-from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult
+from dpbench.algorithms.base import BaseSettings, RunResult
 from dpbench.datasets import cache
-from dpbench.errors import Defect, UserError, WorkerDied, one_line
+from dpbench.errors import Defect, UserError, WorkerDied, in_words
 from dpbench.privacy.noise import stream
 from dpbench.problems import Problem, build
 from dpbench.problems.optimum import NoOptimum, Optimum
@@ -346,22 +346,14 @@ def code_of(job: Job, settings: BaseSettings) -> str:
 def failed_row(job: Job, error: BaseException) -> Row:
     """The row of a job that raised: its description, and one line on why."""
     algorithm = algorithms.get(job.algorithm)
-    line, traceback = one_line(str(error), 500) or type(error).__name__, ""
-    if not isinstance(error, UserError | Defect | WorkerDied):
-        line = f"{type(error).__name__}: {line}{_place(error, algorithm)}"[:500]
-        traceback = "".join(format_exception(error)) if error.__traceback__ else ""
+    told = isinstance(error, UserError | Defect | WorkerDied)
+    line = in_words(error, "" if told else type(algorithm).run.__code__.co_filename)
+    traceback = "" if told or not error.__traceback__ else "".join(format_exception(error))
     row = describe(job, job.parsed())
     row.delta = None if isinstance(job.delta, str) else job.delta
-    row.status, row.error, row.traceback = outcomes.status_of(error), line[:500], traceback
+    row.status, row.error, row.traceback = outcomes.status_of(error), line, traceback
     row.private = algorithm.private and job.planted == 1
     return row
-
-
-def _place(error: BaseException, algorithm: Algorithm) -> str:
-    """ " (file:line)" of the algorithm's own code that raised; of any code where that was not in it; "" of none."""
-    frames = extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == type(algorithm).run.__code__.co_filename]
-    return "".join(f" ({Path(frame.filename).name}:{frame.lineno})" for frame in (own or frames)[-1:])
 
 
 def _trace_rows(jobs: list[Job], trace: ObjectiveTrace | None, optimum: Optimum | None) -> list[Point]:

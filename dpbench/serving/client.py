@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import sys
-import traceback
 from collections.abc import Callable, Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -20,7 +19,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, RunResult, batch_settings, make_settings, no_trace
 from dpbench.algorithms.library import LibrarySolver
 from dpbench.algorithms.rules import public_settings
-from dpbench.errors import PrivacyError, UserError, one_line
+from dpbench.errors import PrivacyError, in_words
 from dpbench.privacy.exact_sampling import Draws, SeededBits
 from dpbench.privacy.exact_sums import CURVATURE_BITS, ROW_BITS, WEIGHT_BITS, Deferred, RowSensitivity, Sum, Unread
 from dpbench.privacy.ledger import plain
@@ -348,14 +347,10 @@ def answer(channel: wire.Channel) -> wire.Frame:
             return wire.PreparedRun(settings=msgspec.to_builtins(prepared.asked), plan=prepared.plan)
         return wire.DoneRequest(W=wire.numbers(prepared.run(MechanismClient(channel), asked.start.array)))
     except BaseException as error:
-        # Whatever it raises is one line for its author, with where; the traceback stays in its process.
-        own = f"{type(error).__name__}: " * (not isinstance(error, UserError | PrivacyError))
+        # Whatever it raises is one line for its author, who knows neither the folder of this process nor that there
+        # is one; the traceback stays here.
         file = Path(asked.reference.rpartition(":")[0]).resolve()
-        lines = [one.lineno for one in traceback.extract_tb(error.__traceback__) if Path(one.filename) == file]
-        where = f" ({file.name}:{lines[-1]})" if lines else ""
-        # Its author knows neither the folder of this process nor that there is one.
-        said = f"{own}{error}".replace(f"{file}", file.name if file.suffix else f"{file}")
-        return wire.FailedRequest(error=one_line(said, 400 - len(where)) + where)
+        return wire.FailedRequest(error=in_words(error, str(file)).replace(f"{file.parent}/", ""))
 
 
 def _one(value: Scalars) -> float:

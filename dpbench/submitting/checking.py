@@ -25,7 +25,7 @@ from dpbench import algorithms, datasets
 from dpbench.algorithms.base import Algorithm
 from dpbench.algorithms.registry import SERVED
 from dpbench.archive.content import Submission, SubmissionManifest, read_submission
-from dpbench.errors import PrivacyError, UserError, nearest, one_line, silent
+from dpbench.errors import PrivacyError, UserError, in_words, nearest, silent
 from dpbench.leaderboard import entrants, places, tracks
 from dpbench.leaderboard.places import AUTO, DEFAULT
 from dpbench.leaderboard.stored import FOLDER
@@ -234,9 +234,7 @@ def _run_problem(name: str, jobs: list[Job], secret: bytes, manifest: Submission
                     raise PrivacyError(f"it {differs}")
             at_epsilon.rows.append(row)
         except Exception as error:  # a stranger's code may fail in any way
-            known = isinstance(error, UserError | PrivacyError)
-            told = one_line(f"{'' if known else type(error).__name__ + ': '}{error}")
-            return [at_epsilon._replace(error=f"{where}: {told}")]
+            return [at_epsilon._replace(error=f"{where}: {in_words(error)}")]
     return list(replicates.values())
 
 

@@ -369,9 +369,7 @@ def test_a_poisson_sample_of_hessians_at_the_price_of_one_over_root_two():
     from dpbench.privacy.ledger import PoissonReplaced
 
     event = PoissonReplaced(0.1, Gaussian(40.0))
-    value = wire.RequestedValue(
-        recipe=wire.HessianSum(at=AT, rows=1), unit=2.0**-32 * 0.25 * 2.0**-8
-    )
+    value = wire.RequestedValue(recipe=wire.HessianSum(at=AT, rows=1), unit=2.0**-32 * 0.25 * 2.0**-8)
     ask = release(value, noise="symmetric", sensitivity=0.25 / 2**0.5 / 2, z=40.0, label="sample")
     draw = wire.DrawRequest(sampler="PoissonReplacedSampler", size=0.1, label="sample")
     found = session(requests(planned(("sample", event, 1)), draw, ask))
