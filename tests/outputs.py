@@ -1,11 +1,11 @@
 """What every paper says of the committed rows, as digests: `python -m tests.outputs [--write] [PAPER …]`.
 
-Every artefact (text, data, LaTeX, drawing), claim, published cell and erratum is made from the rows as they are, and
+Every artefact (text, data, LaTeX, drawing), claim, published value and erratum is made from the rows as they are, and
 from rows of which some were taken away. What differs from `tests/outputs/PAPER.json` is listed, and the exit status is
 1. --write writes down what was found; --keep DIR writes the texts themselves, to compare two versions with `diff -r`;
 --case CASE makes one case alone.
 
-Placebos are not kept: they are computed from the cells. A drawing is compared under the Matplotlib that made it.
+Placebos are not kept: they are computed from the values. A drawing is compared under the Matplotlib that made it.
 """
 
 from __future__ import annotations
@@ -106,9 +106,9 @@ def texts(context: Context) -> Iterator[tuple[str, str]]:
         told = "".join(f"{one.word} | {one.case} | {one.numbers}\n" for one in claim.judge(context))
         whys = "".join(f"{tuple(why)}\n" for why in claim.why)
         yield f"claim {claim.name}", "\n".join([claim.text, claim.place, claim.shows, whys, told])
-    cells = list(context.experiment.cells(context)) if context.experiment.cells else []
+    values = list(context.experiment.published_values(context)) if context.experiment.published_values else []
     lines = [str([name, *(plain(value) for key, value in vars(one).items() if key != "place")])
-             for name, one in ((one.name, one) for one in cells)]  # fmt: skip
+             for name, one in ((one.name, one) for one in values)]  # fmt: skip
     yield "cells", "\n".join(lines)
 
 

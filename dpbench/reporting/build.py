@@ -198,7 +198,7 @@ class Scorecard:
 def scorecard(
     reference: str | None = None, *, profile: str | None = None, results: str | os.PathLike[str] = "results"
 ) -> Scorecard:
-    """Judge the papers' claims and the cells that they print, on the rows that exist; nothing is written.
+    """Judge the papers' claims and the values that they print, on the rows that exist; nothing is written.
 
     Args:
         reference, profile, results: as of `report`.
@@ -212,6 +212,6 @@ def scorecard(
         rows += [(*where, one.name, statement(one, v), v.word, v.numbers) for one, v in verdicts(context)]
         for each in judged(context):
             words = f"at a proven ε: {in_words(each)}" if each.survival else ""
-            rows.append((*where, each.cell.name, words, each.word, each.outcome.numbers))
+            rows.append((*where, each.value.name, words, each.word, each.outcome.numbers))
     columns = ["experiment", "profile", "name", "text", "verdict", "numbers"]
     return Scorecard(pd.DataFrame(rows, columns=columns), missing)

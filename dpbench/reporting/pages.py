@@ -42,7 +42,7 @@ def read(folder: Path) -> dict[str, dict[str, Any]]:
 def write(folder: Path, results: Path) -> Path:
     """Write the pages of the profile whose figures lie in `folder` and rows in `results`; the path of index.html."""
     manifests = read(folder)
-    cells = reproduction.save(folder, manifests)
+    values = reproduction.save(folder, manifests)
     nav = [
         ("index.html", "Overview"),
         *((f"{name}/index.html", one["short"]) for name, one in manifests.items()),
@@ -60,17 +60,17 @@ def write(folder: Path, results: Path) -> Path:
     files.write(folder / "errata.html", errata)
     glossary.save(folder, nav)
     index = folder / "index.html"
-    overview = _overview(folder, manifests, cells)
+    overview = _overview(folder, manifests, values)
     files.write(index, page(f"{SITE}, {folder.name} profile", nav, overview, here="index.html"))
     return index
 
 
-def _overview(folder: Path, manifests: dict[str, dict[str, Any]], cells: Any) -> Markup:
+def _overview(folder: Path, manifests: dict[str, dict[str, Any]], values: Any) -> Markup:
     profile = folder.name
     sections = []
-    if len(reproduction.cells_of(cells)):
-        picture = figure(folder, reproduction.NAME, f"{reproduction.TITLE}: {reproduction.in_all(cells).sentence()}")
-        sections.append((reproduction.NAME, reproduction.TITLE, picture + reproduction.headline_table(cells)))
+    if len(reproduction.of_values(values)):
+        picture = figure(folder, reproduction.NAME, f"{reproduction.TITLE}: {reproduction.in_all(values).sentence()}")
+        sections.append((reproduction.NAME, reproduction.TITLE, picture + reproduction.headline_table(values)))
     sections.append(("experiments", "Figures and tables", _experiments(profile, manifests)))
     errata = Markup(
         f"{errata_pages.INTRO} {errata_pages.summary()} {link('errata.html', 'All entries, with the numbers')}."
@@ -79,7 +79,7 @@ def _overview(folder: Path, manifests: dict[str, dict[str, Any]], cells: Any) ->
     rebuild = f"dpbench run --experiment all --profile {profile}\ndpbench report --profile {profile}"
     made = tag("p", "Figures, tables and pages are made from the rows alone: no solver runs.")
     sections.append(("rebuild", "To rebuild", tag("pre", rebuild) + made))
-    lead = tag("p", _summary(profile, manifests, cells), cls="lead")
+    lead = tag("p", _summary(profile, manifests, values), cls="lead")
     return tag("h1", DESCRIPTION) + _which_method(manifests) + lead + articles(sections)
 
 
@@ -101,7 +101,7 @@ def _which_method(manifests: dict[str, dict[str, Any]]) -> Markup:
     return Markup("")
 
 
-def _summary(profile: str, manifests: dict[str, dict[str, Any]], cells: Any) -> str:
+def _summary(profile: str, manifests: dict[str, dict[str, Any]], values: Any) -> str:
     words = sum((Counter(r["verdict"] for r in _claims(one)) for one in manifests.values()), Counter[str]())
     told = [
         f"{words[word]} {text}"
@@ -116,7 +116,7 @@ def _summary(profile: str, manifests: dict[str, dict[str, Any]], cells: Any) -> 
     ]
     runs = sum(one["runs"] for one in manifests.values())
     return (
-        (f"Do the papers reproduce? {reproduction.in_all(cells).paragraph()} " if len(cells) else "")
+        (f"Do the papers reproduce? {reproduction.in_all(values).paragraph()} " if len(values) else "")
         + (f"Of {counted(sum(words.values()), 'verdict')} on their claims: {', '.join(told)}. " if told else "")
         + "A claim that is not held is a result, not an error. "
         + f"These pages show the {profile} profile: {counted(len(manifests), 'experiment')}, {counted(runs, 'run')}."

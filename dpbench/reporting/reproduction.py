@@ -75,13 +75,13 @@ def frame_of(manifests: dict[str, dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def cells_of(frame: pd.DataFrame) -> pd.DataFrame:
+def of_values(frame: pd.DataFrame) -> pd.DataFrame:
     """The published values that are no run times."""
     return frame[~frame["run_time"].astype(bool)] if len(frame) else frame
 
 
 def headlines(frame: pd.DataFrame) -> list[tuple[str, str, Headline]]:
-    """(experiment, short title, headline numbers), paper by paper; none without cells."""
+    """(experiment, short title, headline numbers), paper by paper; none without published values."""
     return [
         (str(name), str(part["short"].iloc[0]), in_all(part))
         for name, part in (frame.groupby("experiment", sort=False) if len(frame) else ())
@@ -97,7 +97,7 @@ def in_all(frame: pd.DataFrame) -> Headline:
 def save(folder: Path, manifests: dict[str, dict[str, Any]]) -> pd.DataFrame:
     """Write reproduction.{pdf,svg,png,csv,md} of a profile's folder; the verdicts, none of which writes nothing."""
     frame = frame_of(manifests)
-    if len(cells_of(frame)):
+    if len(of_values(frame)):
         with figure_style():
             written = Figure(_drawn(frame), frame, caption=in_all(frame).sentence()).save(folder / NAME, TITLE)
         text = next(file for file in written if file.suffix == ".md")
@@ -117,7 +117,7 @@ def counts_table(frame: pd.DataFrame) -> pd.DataFrame:
     rows, words = [], [word for word in FILLS if word != LEFT]
     for _, short, one in _and_all(frame):
         lives = f"{one.survival[SURVIVES]} of {one.reproduced}" if one.reproduced else "–"
-        rows.append([short, one.cells, sum(one.left.values()), *(one.words[word] for word in words), lives])
+        rows.append([short, one.total, sum(one.left.values()), *(one.words[word] for word in words), lives])
     return pd.DataFrame(rows, columns=["paper", "values", LEFT, *words, "still come out at a proven ε"])
 
 
@@ -125,7 +125,7 @@ def _drawn(frame: pd.DataFrame) -> Any:
     """Three panels: what became of the values, which wrong runs would have passed, and the pooled ratios."""
     import matplotlib.pyplot as plt
 
-    told, whole = headlines(cells_of(frame)), in_all(frame)
+    told, whole = headlines(of_values(frame)), in_all(frame)
     figure, (bars, seen, pooled) = plt.subplots(
         1, 3, figsize=(12.5, 1.6 + 0.42 * max(len(told), len(whole.placebo) + 1, 4)), layout="constrained",
         width_ratios=(1.3, 1, 1),
@@ -225,7 +225,7 @@ def _mark(record: dict[str, Any]) -> str:
 
 
 def _verdict_sentence(record: dict[str, Any]) -> str:
-    """A cell's class with its reason, what it would have noticed, and its survival."""
+    """A value's class with its reason, what it would have noticed, and its survival."""
     flags = [record["reason"], f"copy of {record['copy_of']}" if record["copy_of"] else ""]
     word = str(record["verdict"]) + (f" ({'; '.join(filter(None, flags))})" if any(flags) else "")
     if record["verdict"] in LEFT_OUT:

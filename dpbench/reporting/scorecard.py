@@ -1,4 +1,4 @@
-"""The scorecard: every claim of a paper, judged on the rows, and every cell that it prints."""
+"""The scorecard: every claim of a paper, judged on the rows, and every value that it prints."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def artefacts(experiment: Experiment) -> list[Artefact]:
     artefacts = []
     if experiment.claims:
         artefacts.append(Artefact("scorecard", "Scorecard: the claims, judged on these rows", scorecard))
-    if experiment.cells:
+    if experiment.published_values:
         artefacts.append(Artefact("published_values", "Published values, and what became of each", published_values))
         if any(PLANTED in block.artefacts for blocks in experiment.grid().values() for block in blocks):
             artefacts.append(Artefact(PLANTED, "Runs with wrong noise, made on purpose", planted))
@@ -71,21 +71,21 @@ def scorecard(context: Context) -> Table:
 def judged(context: Context) -> list[Judged]:
     """The verdict on each published value of the context's paper."""
     experiment = context.experiment
-    return judge(experiment.cells(context) if experiment.cells else (), experiment.switches)
+    return judge(experiment.published_values(context) if experiment.published_values else (), experiment.switches)
 
 
 def published_values(context: Context) -> Table:
     """Every published value, its class, what it would have noticed, and whether runs at a proven ε give it."""
-    cells = judged(context)
-    records = [one.record() | {"table": context.experiment.cited(one.cell.place.table)} for one in cells]
+    verdicts = judged(context)
+    records = [one.record() | {"table": context.experiment.cited(one.value.place.table)} for one in verdicts]
     rows = [
-        [one.cell.name, one.word, f"copy of {one.copy_of}" if one.copy_of else one.outcome.reason, record["notices"],
+        [one.value.name, one.word, f"copy of {one.copy_of}" if one.copy_of else one.outcome.reason, record["notices"],
          record["misses"], in_words(one), one.outcome.numbers]
-        for one, record in zip(cells, records, strict=True)
+        for one, record in zip(verdicts, records, strict=True)
     ]  # fmt: skip
     header = ["published value", "class", "why", "notices", "does not notice", "at a proven ε", "numbers"]
     summary = headline(records)
-    caption = summary.sentence() if cells else "No printed value of this paper is judged here; see its claims."
+    caption = summary.sentence() if verdicts else "No printed value of this paper is judged here; see its claims."
     return Table(
         pd.DataFrame(rows, columns=header),
         pd.DataFrame(records),

@@ -21,7 +21,7 @@ import pandas as pd
 from dpbench import experiments, files
 from dpbench.errors import UserError, positive
 from dpbench.reporting.scorecard import in_words as survival
-from dpbench.reporting.scorecard import judged as printed_cells
+from dpbench.reporting.scorecard import judged as judged_values
 from dpbench.reporting.scorecard import statement, verdicts
 from dpbench.run.store import Store
 from dpbench.study.claims import NOT_ENOUGH
@@ -78,7 +78,7 @@ def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
         if name in experiments.names() and profile.name in experiments.get(name).grid():
             for context in contexts(experiments.get(name), profile.name, profile.parent):
                 judged += [[name, statement(claim, verdict), verdict.word] for claim, verdict in verdicts(context)]
-                judged += [[name, f"{one.cell.name} (printed)", verdict_words(one)] for one in printed_cells(context)]
+                judged += [[name, f"{one.value.name} (printed)", verdict_words(one)] for one in judged_values(context)]
     table = pd.concat(parts, ignore_index=True).sort_values(CELL, ignore_index=True)
     return Summary(str(path), table, pd.DataFrame(judged, columns=JUDGED))
 

@@ -15,7 +15,7 @@ A paper is a package under `experiments/`: a `grid.toml` (see `study.grid` for t
 - `statistics`: `means` (± s.e. over seeds), `excess` (infinite where diverged), `plus_minus`, `span`, `listed`.
 - `panels`: `Panels`, a figure whose panels without rows show the gap; `curve` and `band`.
 - `output`: `Figure` and `Table`, saved in every format; `style`: one look per algorithm.
-- `value_verdict`: published values (`Cell`), their classes and survival (`judge`); `laws`: the statistics behind them;
+- `value_verdict`: `PublishedValue`s, their classes and survival (`judge`); `laws`: the statistics behind them;
   `printed`: rounding on decimal strings; `headline`: the counts.
 - `tuning`: best settings as the papers choose them.
 """

@@ -16,7 +16,7 @@ from dpbench.errors import UserError, nearest
 from dpbench.files import read_toml
 from dpbench.study.claims import BOTH, Artefact, Claim, Erratum, declared
 from dpbench.study.grid import Grid, GridEntry, load_grid, serving
-from dpbench.study.value_verdict import Cell, Switch
+from dpbench.study.value_verdict import PublishedValue, Switch
 
 PLANTED = "planted"  # the artefact of runs that are wrong on purpose, of every paper with printed values
 
@@ -27,8 +27,8 @@ class Experiment:
 
     modules: where artefacts, claims and errata are declared, in the order of the report; order: names of artefacts
     that come first, in this order, where that of the modules is not the paper's.
-    cells: printed values with our runs for each: `cells(context)` yields `study.value_verdict.Cell`s; switches: the
-    differences between the run at a proven ε and the published one that they may name.
+    published_values: of a context, each `PublishedValue` with our runs for it; switches: the differences between the
+    run at a proven ε and the published one that they may name.
     short: the title in a few words, for navigation and axes; about: what the paper proposes, and the names and letters
     that its pages use, for a reader who has not read it.
     alone: under which settings a claim's only verdict is: BOTH where the paper's own setting keeps its ε, else PROVEN.
@@ -41,7 +41,7 @@ class Experiment:
     package: str
     modules: tuple[ModuleType, ...] = ()
     order: tuple[str, ...] = ()
-    cells: Callable[[Any], Iterable[Cell]] | None = None
+    published_values: Callable[[Any], Iterable[PublishedValue]] | None = None
     switches: tuple[Switch, ...] = ()
     short: str = ""
     about: str = ""
@@ -112,7 +112,7 @@ class Experiment:
             where = f"{config}: " if config is not None else ""
             there = nearest(profile, grid) if grid else f"the grid has none; add [profiles.{profile}]"
             raise UserError(f"{where}unknown profile {profile!r}: {there}")
-        known = {one.name for one in self.artefacts} | ({PLANTED} if self.cells else set())
+        known = {one.name for one in self.artefacts} | ({PLANTED} if self.published_values else set())
         if artefact is not None and artefact not in known:
             raise UserError(f"{self.name} has no artefact {artefact!r}: {nearest(artefact, known)}")
         # A name with a slip of the pen would be an artefact that never gets its rows.

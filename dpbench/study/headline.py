@@ -33,14 +33,14 @@ FREQUENT = 3  # sets of switches that are named
 class Headline:
     """Counts of published values.
 
-    cells: all of them; words: by verdict, those that are judged; left: by reason, those left out, so that both add up
-    to `cells`. blind_exact: those blind to noise that have every digit. survival: of the exact and matching ones;
+    total: all of them; words: by verdict, those that are judged; left: by reason, those left out, so that both add up
+    to `total`. blind_exact: those blind to noise that have every digit. survival: of the exact and matching ones;
     sets: switches that explain a value that is lost, the most frequent first. differs: (value, chance). tested: how
     many values had a test. resolution: the median gap that a match would have shown. placebo: by recipe, (how many
     values that pass all else would pass it too, of how many). pooled: by setting of the runs.
     """
 
-    cells: int
+    total: int
     words: Mapping[str, int]
     left: Mapping[str, int]
     blind_exact: int
@@ -60,11 +60,11 @@ class Headline:
     def sentence(self) -> str:
         """What came out, in words that need no glossary: for captions."""
         if not sum(self.words.values()):
-            why = "see why below" if self.cells else "run times and memory depend on the machine"
+            why = "see why below" if self.total else "run times and memory depend on the machine"
             return f"None of the published values can be compared: {why}."
         n = self.words
         return (
-            f"Of {counted(self.cells, 'published value')}, {self.reproduced} {'is' if self.reproduced == 1 else 'are'} "
+            f"Of {counted(self.total, 'published value')}, {self.reproduced} {'is' if self.reproduced == 1 else 'are'} "
             f"reproduced, and would not be with half or twice the noise: {n[EXACT]} to the last digit, "
             f"{n[MATCH]} within statistical error. {n[DIFFERS]} differ{_s(n[DIFFERS])}."
         )
@@ -98,7 +98,7 @@ class Headline:
         named = ", ".join(f"{name} ({n})" for name, n in self.sets)
         listed = "; ".join(f"{name} ({'p < .001' if p < 0.001 else f'p = {p:.2g}'})" for name, p in self.differs)
         lines = [
-            f"left out: {sum(self.left.values())} of {self.cells}" + (f" ({left})" if left else ""),
+            f"left out: {sum(self.left.values())} of {self.total}" + (f" ({left})" if left else ""),
             f"blind to noise: {self.words[BLIND]}, {self.blind_exact} of them to the last digit",
             f"differs: {len(self.differs)}" + (f" ({listed})" if listed else "")
             + (f"; chance alone would give {laws.LEVEL * self.tested:.1f} of {self.tested} tests a p below "
@@ -121,16 +121,16 @@ def _s(count: int) -> str:
 
 def headline(records: Iterable[Mapping[str, Any]]) -> Headline:
     """The counts of `Judged.record`s; run times are a quantity of their own and in none of them."""
-    cells = [one for one in records if not one["run_time"]]
-    judged = [one for one in cells if one["counts"]]
+    compared = [one for one in records if not one["run_time"]]
+    judged = [one for one in compared if one["counts"]]
     good = [one for one in judged if one["verdict"] in (EXACT, MATCH)]
     left = Counter(
         COPY if one["copy_of"] and one["verdict"] not in LEFT_OUT else one["reason"] or one["verdict"]
-        for one in cells if not one["counts"]
+        for one in compared if not one["counts"]
     )  # fmt: skip
     sizes = [one["resolution"] for one in judged if one["verdict"] == MATCH and not math.isnan(one["resolution"])]
     return Headline(
-        cells=len(cells),
+        total=len(compared),
         words=Counter(one["verdict"] for one in judged),
         left=left,
         blind_exact=sum(one["verdict"] == BLIND and one["exact"] for one in judged),

@@ -3,7 +3,7 @@
 Each function returns two-sided chances: how often k runs like ours would print a number at least as far out. A printed
 number stands for its whole rounding interval, so its nearest end counts. With at least `MANY` runs of ours the law is
 the bootstrap's, widened by sqrt(1 + k/N) because our N are finite; with fewer it is Student's t and Fisher's F.
-Leading axes of `ours` and `published` are cells side by side.
+Leading axes of `ours` and `published` are published values side by side.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ ERRORS = errors()
 
 def mean_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, draws: int = DRAWS) -> np.ndarray:
     """Chance of the mean of k runs. ours: (…, N), published: (…); slack: half a unit of the last printed digit."""
-    ours, published = _cells(ours, published)
+    ours, published = _side_by_side(ours, published)
     center, N = ours.mean(axis=-1), ours.shape[-1]
     # A printed number stands for its rounding interval: its nearest end is compared.
     gap = np.maximum(np.abs(published - center) - slack, 0) * np.sign(published - center)
@@ -61,7 +61,7 @@ def std_chance(
 
     count: of counts, most of which may be equal, so that Fisher's F does not hold: the bootstrap at any N.
     """
-    ours, published = _cells(ours, published)
+    ours, published = _side_by_side(ours, published)
     N, spread = ours.shape[-1], ours.std(axis=-1, ddof=1)
     nearest = published - np.clip(published - spread, -slack, slack)
     if N >= MANY or count:
@@ -149,15 +149,15 @@ def resampled(statistic: Callable[[np.random.Generator], float], draws: int = 10
 
 
 class Pooled(NamedTuple):
-    """The ratio ours / published of many cells, and "match", "differs" or "cannot tell"."""
+    """The ratio ours / published of many values, and "match", "differs" or "cannot tell"."""
 
     ratio: Interval
     word: str
     curves: int
-    cells: int
+    values: int
 
     def __str__(self) -> str:
-        return f"{self.ratio} ({self.word}; {self.cells} values in {self.curves} curves)"
+        return f"{self.ratio} ({self.word}; {self.values} values in {self.curves} curves)"
 
 
 def pooled(ratios: Mapping[str, Sequence[float]]) -> Pooled | None:
@@ -237,7 +237,7 @@ def benjamini_hochberg(chances: Any, level: float | None = None) -> np.ndarray:
 
 @functools.lru_cache(maxsize=8)
 def _places(N: int, k: int, draws: int) -> np.ndarray:
-    """The same places for every cell: a report judged twice says the same."""
+    """The same places for every value: a report judged twice says the same."""
     return np.random.Generator(np.random.PCG64DXSM(k)).integers(N, size=(k, draws))
 
 
@@ -268,6 +268,6 @@ def _beyond(law: np.ndarray, value: np.ndarray) -> np.ndarray:
     return chances
 
 
-def _cells(ours: Any, published: Any) -> tuple[np.ndarray, np.ndarray]:
+def _side_by_side(ours: Any, published: Any) -> tuple[np.ndarray, np.ndarray]:
     values = np.asarray(ours, dtype=float)
     return values, np.broadcast_to(np.asarray(published, dtype=float), values.shape[:-1])

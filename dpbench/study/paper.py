@@ -119,7 +119,7 @@ class Paper:
 
     Attributes:
         phrases: name → text, of the section "phrases"; title, citation, short and about are of the paper as a whole.
-        switches: the differences to the published runs that its cells name, of "table switches"; `rows` tells which
+        switches: the differences to the published runs that its values name, of "table switches"; `rows` tells which
             are on.
 
     ValueError where a declaration has no section.
@@ -140,7 +140,7 @@ class Paper:
     def experiment(self, *modules: ModuleType, **declared: Any) -> Experiment:
         """What the modules (by default the package itself) declare, as the experiment that has the package's name.
 
-        declared: the other fields of `Experiment`, as `cells`.
+        declared: the other fields of `Experiment`, as `published_values`.
         """
         told: dict[str, Any] = {name: self.phrases.get(name, "") for name in ("title", "citation", "short", "about")}
         return Experiment(self.package.rpartition(".")[2], package=self.package, switches=self.switches,
@@ -274,7 +274,7 @@ class Paper:
 
 
 def by_switches(rows: pd.DataFrame, **columns: str) -> dict[Switches, Runs]:
-    """Switches that are on (a set) → quantity → a value per seed, as `verdicts.Cell` has them.
+    """Switches that are on (a set) → quantity → a value per seed, as `PublishedValue` has them.
 
     columns: quantity=column, where a blank of the quantity is "_".
     """

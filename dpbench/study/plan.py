@@ -192,7 +192,7 @@ def run_counts(experiment: Experiment, profile: str, store: Store) -> Iterator[R
     # of a freed block to another one.
     alive = []
     shared: dict[tuple[int, ...], tuple[int, int, int, str]] = {}
-    for artefact in [*(one.name for one in experiment.artefacts), *([PLANTED] if experiment.cells else [])]:
+    for artefact in [*(one.name for one in experiment.artefacts), *([PLANTED] if experiment.published_values else [])]:
         blocks = experiment.blocks(profile, artefact)
         alive.append(blocks)
         identity = tuple(map(id, blocks))

@@ -89,9 +89,9 @@ def _decimal(text: str) -> Decimal:
 
 @dataclass(frozen=True)
 class Number:
-    """One printed number of a cell.
+    """One printed number of a published value.
 
-    quantity: its name in the cell's runs; text: as printed, "0.710" ("yes" or "×" where law is `ALL`); k: over how many
+    quantity: its name in the runs; text: as printed, "0.710" ("yes" or "×" where law is `ALL`); k: over how many
     runs. law: `MEAN`; `STD` (ddof = 1); `COUNT` (of the k runs, how many; values 0 or 1); `ALL` (whether all k did);
     `ROUNDED` (a mean printed as a whole number); `FIXED` (nothing random: ours must round to it).
     count: of counts, whose laws are not normal. lowest: the least mean of a grid, which lies low.

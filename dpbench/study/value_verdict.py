@@ -1,9 +1,10 @@
 """What became of a published value: its class, how much that class says, and whether runs at a proven ε give it.
 
-A `Cell` is one table's row and column with all that is printed in it from the same runs. It has one verdict, from one
-setting of the runs. An experiment yields its cells as data: what is printed, our runs by the set of `Switch`es that are
-on, and runs that are wrong on purpose. `judge` does the rest: a value is reproduced only if half and twice the noise,
-judged as the right runs are, would have failed. The statistics and every threshold are in `study.laws`.
+A `PublishedValue` is one row and column of a table with all that is printed in it from the same runs. It has one
+verdict, from one setting of the runs. An experiment yields its values as data: what is printed, our runs by the set of
+`Switch`es that are on, and runs that are wrong on purpose. `judge` does the rest: a value is reproduced only if half
+and twice the noise, judged as the right runs are, would have failed. The statistics and every threshold are in
+`study.laws`.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ SURVIVES, LOST, CANNOT_TELL, NOT_RUN = "yes", "no", "cannot tell", "not run"  # 
 NOISE = {laws.HALF: "half the noise", laws.TWICE: "twice the noise", 0.0: "no noise"}  # recipes, by factor
 # No noise is judged and shown beside these, and does not decide.
 DECIDING = NOISE[laws.HALF], NOISE[laws.TWICE]
-NEIGHBOUR = "another setting"  # of the paper's grid: the runs of the next cell
+NEIGHBOUR = "another setting"  # of the paper's grid: the runs of the next value
 OTHER_DATA, HALF_AS_LONG = "another data set", "rows half as long"  # with the right noise
 HONEST: frozenset[str] = frozenset()
 
@@ -39,7 +40,7 @@ Switches: TypeAlias = frozenset[str]
 
 
 class Place(NamedTuple):
-    """Where the paper prints a cell: "Table 1", its row and its column, in the paper's words."""
+    """Where the paper prints a value: "Table 1", its row and its column, in the paper's words."""
 
     table: str
     row: str = ""
@@ -72,18 +73,18 @@ class Switch:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A published value, and our runs for it.
+class PublishedValue:
+    """What a paper prints in one place, and our runs for it.
 
     place: where it is printed; artefact: ours that shows it and whose grid makes its runs; numbers: all that is printed
     in it from the same runs. runs: by the set of switches that are on, `HONEST` for none; switches: those that make the
-    published setting of this cell. stream: by set of switches, the k runs that the published random stream gives.
+    published setting of this value. stream: by set of switches, the k runs that the published random stream gives.
     planted: by recipe (the factor on the noise, or words), runs that are wrong on purpose; planted_stream: those by the
     published stream. fits: by name, runs with a fitted number: shown, never an explanation. tuned: by quantity, draws
     of the least mean of our grid over k seeds. not_comparable: `NOT_PUBLIC` or `NOTHING_VARIES`. run_time: seconds,
-    never comparable. trivial: why it could not have come out otherwise, "" where it could. shares: the name of the cell
-    whose runs these are. series: names of the rows or columns along which its neighbours' runs are wrong ones. curve:
-    what the cells of one curve share, as their seeds; "" for its own.
+    never comparable. trivial: why it could not have come out otherwise, "" where it could. shares: the name of the
+    value whose runs these are. series: names of the rows or columns along which its neighbours' runs are wrong ones.
+    curve: what the values of one curve share, as their seeds; "" for its own.
     """
 
     place: Place
@@ -105,7 +106,7 @@ class Cell:
 
     def __post_init__(self) -> None:
         if not self.numbers:
-            raise ValueError(f"{self.place}: a cell has at least one printed number")
+            raise ValueError(f"{self.place}: a published value has at least one printed number")
         if self.not_comparable not in ("", NOT_PUBLIC, NOTHING_VARIES):
             raise ValueError(f"{self.place}: not comparable for {self.not_comparable!r}, which is none of the reasons "
                              f"to declare: {NOT_PUBLIC}, {NOTHING_VARIES}")  # fmt: skip
@@ -135,7 +136,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A cell under one setting of the runs, before its report's correction and its power: see `Judged`.
+    """A value under one setting of the runs, before its report's correction and its power: see `Judged`.
 
     word: `NO_DATA`, `NOT_COMPARABLE`, `TRIVIAL`, `EXACT`, `DIFFERS`, or `MATCH` for one that is not rejected. chance:
     the least of the numbers' chances times how many were tested; nan where none was.
@@ -154,13 +155,13 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Judged:
-    """A cell's verdict. outcome: under the published setting; notices: by recipe that is planted, whether its runs get
+    """A value's verdict. outcome: under the published setting; notices: by recipe that is planted, whether its runs get
     another verdict than the right ones; survival: at a proven ε, one of `SURVIVES`, `LOST`, `CANNOT_TELL`,
     `NOT_RUN`, "" where there is nothing to survive; by: the switches that explain a value that is lost, in words;
     private: whether the settings under which it got its class keep their ε; fits: what fitted runs come to; copy_of:
-    the cell whose runs these are; resolution: the gap that is seen with probability .9, relative to the value."""
+    the value whose runs these are; resolution: the gap that is seen with probability .9, relative to the value."""
 
-    cell: Cell
+    value: PublishedValue
     outcome: Outcome
     notices: Mapping[str, bool] = field(default_factory=dict)
     survival: str = ""
@@ -184,112 +185,112 @@ class Judged:
 
     @property
     def counts(self) -> bool:
-        """Whether the cell is in a share: judged, and not a copy."""
+        """Whether the value is in a share: judged, and not a copy."""
         return self.word not in LEFT_OUT and not self.copy_of
 
     def record(self) -> dict[str, Any]:
         """The verdict as one row of plain values."""
-        place, cell, outcome = self.cell.place, self.cell, self.outcome
+        place, value, outcome = self.value.place, self.value, self.outcome
         return {
-            "table": place.table, "row": place.row, "column": place.column, "value": cell.name,
-            "artefact": cell.artefact, "verdict": self.word, "exact": outcome.word == EXACT,
+            "table": place.table, "row": place.row, "column": place.column, "value": value.name,
+            "artefact": value.artefact, "verdict": self.word, "exact": outcome.word == EXACT,
             "reason": outcome.reason, "private": self.private, "survives": self.survival,
-            "by": " + ".join(self.by), "how": self.how, "copy_of": self.copy_of, "run_time": cell.run_time,
+            "by": " + ".join(self.by), "how": self.how, "copy_of": self.copy_of, "run_time": value.run_time,
             "counts": self.counts, "chance": outcome.chance, "seeds": outcome.seeds, "numbers": outcome.numbers,
             "fits": self.fits, "resolution": self.resolution,
             "notices": "; ".join(name for name, noticed in self.notices.items() if noticed),
             "misses": "; ".join(name for name, noticed in self.notices.items() if not noticed),
-            "curve": cell.curve or cell.name,
-            **{f"ratio, {name}": value for name, value in self._ratios().items()},
+            "curve": value.curve or value.name,
+            **{f"ratio, {name}": ratio for name, ratio in self._ratios().items()},
         }  # fmt: skip
 
     def _ratios(self) -> dict[str, float]:
         """Our mean over the published one, by what the runs are."""
-        planted = {name: runs for name, runs, _ in self.cell.wrong()}
-        runs = {PUBLISHED: self.cell.runs.get(self.cell.published), KEPT: self.cell.runs.get(HONEST)}
-        return {name: self.cell.ratio(one) for name, one in (runs | {at: planted.get(at) for at in DECIDING}).items()}
+        planted = {name: runs for name, runs, _ in self.value.wrong()}
+        runs = {PUBLISHED: self.value.runs.get(self.value.published), KEPT: self.value.runs.get(HONEST)}
+        return {name: self.value.ratio(one) for name, one in (runs | {at: planted.get(at) for at in DECIDING}).items()}
 
 
 PUBLISHED, KEPT = "published noise", "noise at a proven ε"
 POOLED = (PUBLISHED, KEPT, *DECIDING)  # the settings whose ratios are pooled
 
 
-def judge(cells: Iterable[Cell], switches: Iterable[Switch] = ()) -> list[Judged]:
-    """A verdict per cell, in their order.
+def judge(values: Iterable[PublishedValue], switches: Iterable[Switch] = ()) -> list[Judged]:
+    """A verdict per value, in their order.
 
-    ValueError where a cell names a switch that is not registered: a fit is none, nor is a bundle.
+    ValueError where a value names a switch that is not registered: a fit is none, nor is a bundle.
     """
-    cells, known = list(cells), {one.name: one for one in switches}
-    for cell in cells:
-        if wrong := {*cell.switches, *itertools.chain(*cell.runs), *itertools.chain(*cell.stream)} - known.keys():
-            raise ValueError(f"{cell.name}: {sorted(wrong)[0]!r} is no registered switch")
-    copies = _copies(cells)
-    own = [cell for cell in cells if cell.name not in copies]
-    outcomes, bars = corrected([outcome_of(cell, cell.published) for cell in own])
-    honest, _ = corrected([outcome_of(cell, HONEST) for cell in own])
-    # A copy is no neighbour: its runs are those of the cell itself.
+    values, known = list(values), {one.name: one for one in switches}
+    for value in values:
+        if wrong := {*value.switches, *itertools.chain(*value.runs), *itertools.chain(*value.stream)} - known.keys():
+            raise ValueError(f"{value.name}: {sorted(wrong)[0]!r} is no registered switch")
+    copies = _copies(values)
+    own = [value for value in values if value.name not in copies]
+    outcomes, bars = corrected([outcome_of(value, value.published) for value in own])
+    honest, _ = corrected([outcome_of(value, HONEST) for value in own])
+    # A copy is no neighbour: its runs are those of the value itself.
     beside = _neighbours(own)
     done = {}
-    for i, cell in enumerate(own):
-        noticed = dict(_noticed(cell, outcomes[i], lambda chance, i=i: bars(i, chance), beside.get(cell.name, ())))
-        done[cell.name] = _judged(cell, outcomes[i], honest[i], noticed, known)
-    for cell in cells:
-        if cell.name in copies:
-            done[cell.name] = replace(done[copies[cell.name]], cell=cell, copy_of=copies[cell.name])
-    return [done[cell.name] for cell in cells]
+    for i, value in enumerate(own):
+        noticed = dict(_noticed(value, outcomes[i], lambda chance, i=i: bars(i, chance), beside.get(value.name, ())))
+        done[value.name] = _judged(value, outcomes[i], honest[i], noticed, known)
+    for value in values:
+        if value.name in copies:
+            done[value.name] = replace(done[copies[value.name]], value=value, copy_of=copies[value.name])
+    return [done[value.name] for value in values]
 
 
-def outcome_of(cell: Cell, on: Switches) -> Outcome:
-    """The class of a cell under one setting of the runs, before any correction."""
-    return _outcome(cell, cell.runs.get(on), cell.stream.get(on))
+def outcome_of(value: PublishedValue, on: Switches) -> Outcome:
+    """The class of a value under one setting of the runs, before any correction."""
+    return _outcome(value, value.runs.get(on), value.stream.get(on))
 
 
-def _outcome(cell: Cell, runs: Runs | None, stream: Runs | None) -> Outcome:
+def _outcome(value: PublishedValue, runs: Runs | None, stream: Runs | None) -> Outcome:
     """The classes tried in their order."""
-    if cell.run_time:
-        return Outcome(NOT_COMPARABLE, OTHER_COSTS, numbers=_numbers_without_verdict(cell, runs))
-    if not _has_values(cell, runs) and stream is None:
-        return Outcome(NO_DATA, numbers=_numbers_without_verdict(cell, runs), seeds=_seeds(cell, runs))
-    for word, reason in ((NOT_COMPARABLE, cell.not_comparable), (TRIVIAL, cell.trivial)):
+    if value.run_time:
+        return Outcome(NOT_COMPARABLE, OTHER_COSTS, numbers=_numbers_without_verdict(value, runs))
+    if not _has_values(value, runs) and stream is None:
+        return Outcome(NO_DATA, numbers=_numbers_without_verdict(value, runs), seeds=_seeds(value, runs))
+    for word, reason in ((NOT_COMPARABLE, value.not_comparable), (TRIVIAL, value.trivial)):
         if reason:
-            return Outcome(word, reason, numbers=_numbers_without_verdict(cell, runs), seeds=_seeds(cell, runs))
-    fixed = all(number.law == FIXED for number in cell.numbers)
+            return Outcome(word, reason, numbers=_numbers_without_verdict(value, runs), seeds=_seeds(value, runs))
+    fixed = all(number.law == FIXED for number in value.numbers)
     # A published stream gives the very numbers; without randomness one run does too.
     exact = stream if stream is not None else runs if fixed else None
     told = ""
     if exact is not None:
-        agreed = {printed.agrees(number, exact[number.quantity]) for number in cell.numbers}
+        agreed = {printed.agrees(number, exact[number.quantity]) for number in value.numbers}
         if agreed == {printed.EQUAL}:
-            shown = "; ".join(printed.named(number) for number in cell.numbers)
-            return Outcome(EXACT, numbers=f"every printed number: {shown}", seeds=_seeds(cell, exact))
-        wrong = [one for one in cell.numbers if printed.agrees(one, exact[one.quantity]) != printed.EQUAL]
+            shown = "; ".join(printed.named(number) for number in value.numbers)
+            return Outcome(EXACT, numbers=f"every printed number: {shown}", seeds=_seeds(value, exact))
+        wrong = [one for one in value.numbers if printed.agrees(one, exact[one.quantity]) != printed.EQUAL]
         missed = "; ".join(printed.missed(one, exact[one.quantity]) for one in wrong)
         told = f"published stream: {missed}" if stream is not None else missed
-    if fixed or not _has_values(cell, runs):  # the stream alone, and it misses
-        return Outcome(DIFFERS, chance=0.0, numbers=told, seeds=_seeds(cell, exact))
-    return _tested(cell, runs or {}, told)
+    if fixed or not _has_values(value, runs):  # the stream alone, and it misses
+        return Outcome(DIFFERS, chance=0.0, numbers=told, seeds=_seeds(value, exact))
+    return _tested(value, runs or {}, told)
 
 
-def _copies(cells: Sequence[Cell]) -> dict[str, str]:
-    """By cell whose runs are another's: that other one, declared or found seed by seed in the runs.
+def _copies(values: Sequence[PublishedValue]) -> dict[str, str]:
+    """By value whose runs are another's: that other one, declared or found seed by seed in the runs.
 
     Runs of whole numbers alone, as of what ended, may be equal by chance and make no copy.
     """
-    names = {cell.name for cell in cells}
+    names = {value.name for value in values}
     seen: dict[tuple[tuple[str, tuple[float, ...]], ...], str] = {}
     copies: dict[str, str] = {}
-    for cell in cells:
-        first = cell.name
-        runs = cell.stream.get(cell.published) or cell.runs.get(cell.published) or {}
-        values = tuple((name, tuple(map(float, of))) for name, of in sorted(runs.items()))
+    for value in values:
+        first = value.name
+        runs = value.stream.get(value.published) or value.runs.get(value.published) or {}
+        draws = tuple((name, tuple(map(float, of))) for name, of in sorted(runs.items()))
         # Whole numbers may agree by chance; fractions to the last digit do not.
-        if any(one % 1 for _, of in values for one in of if math.isfinite(one)):
-            first = seen.setdefault(values, cell.name)
-        if cell.shares in names and cell.shares != cell.name:
-            first = cell.shares
-        if first != cell.name:
+        if any(one % 1 for _, of in draws for one in of if math.isfinite(one)):
+            first = seen.setdefault(draws, value.name)
+        if value.shares in names and value.shares != value.name:
+            first = value.shares
+        if first != value.name:
             # Of a copy's copy, the first of all: so shares count each set of runs once.
-            copies[cell.name] = copies.get(first, first)
+            copies[value.name] = copies.get(first, first)
     return copies
 
 
@@ -313,20 +314,22 @@ def corrected(outcomes: Sequence[Outcome]) -> tuple[list[Outcome], Any]:
     return kept, stands
 
 
-def _neighbours(cells: Sequence[Cell]) -> dict[str, list[Cell]]:
-    """By cell, those before and after it along each of its series: their runs are right ones of another setting."""
-    rows: dict[str, list[Cell]] = {}
-    neighbours: dict[str, list[Cell]] = {}
-    for cell in cells:
-        for name in cell.series:
-            rows.setdefault(name, []).append(cell)
+def _neighbours(values: Sequence[PublishedValue]) -> dict[str, list[PublishedValue]]:
+    """By value, those before and after it along each of its series: their runs are right ones of another setting."""
+    rows: dict[str, list[PublishedValue]] = {}
+    neighbours: dict[str, list[PublishedValue]] = {}
+    for value in values:
+        for name in value.series:
+            rows.setdefault(name, []).append(value)
     for row in rows.values():
         for a, b in itertools.chain(itertools.pairwise(row), itertools.pairwise(row[::-1])):
             neighbours.setdefault(a.name, []).append(b)
     return neighbours
 
 
-def _noticed(cell: Cell, right: Outcome, stands: Any, beside: Iterable[Cell]) -> Iterator[tuple[str, bool]]:
+def _noticed(
+    value: PublishedValue, right: Outcome, stands: Any, beside: Iterable[PublishedValue]
+) -> Iterator[tuple[str, bool]]:
     """(recipe, whether its runs get another verdict than the right ones), each alone in the right report.
 
     Runs that are equal to the right ones, seed by seed, say nothing, unless they have half or twice the noise: if all
@@ -334,18 +337,18 @@ def _noticed(cell: Cell, right: Outcome, stands: Any, beside: Iterable[Cell]) ->
     """
     if not right.good:
         return
-    own = (cell.runs.get(cell.published), cell.stream.get(cell.published))
-    recipes = [*cell.wrong()]
+    own = (value.runs.get(value.published), value.stream.get(value.published))
+    recipes = [*value.wrong()]
     recipes += [(NEIGHBOUR, one.runs.get(one.published), one.stream.get(one.published)) for one in beside]
     noticed_by: dict[str, bool] = {}
     for name, runs, stream in recipes:
-        varies = not all(number.law == FIXED for number in cell.numbers)
+        varies = not all(number.law == FIXED for number in value.numbers)
         if varies and name not in DECIDING and (stream, runs)[stream is None] == (own[1], own[0])[stream is None]:
             continue
-        few = min(len(runs.get(number.quantity, ())) for number in cell.numbers) if runs else 0
+        few = min(len(runs.get(number.quantity, ())) for number in value.numbers) if runs else 0
         if few == 1 and stream is None and varies:  # without noise and samples all seeds are one run
             runs = {quantity: [*values] * laws.FEWEST for quantity, values in (runs or {}).items()}
-        other = _outcome(cell, runs, stream)
+        other = _outcome(value, runs, stream)
         # Too few planted runs to be judged: that neither notices nor misses.
         if other.word in LEFT_OUT:
             continue
@@ -356,112 +359,112 @@ def _noticed(cell: Cell, right: Outcome, stands: Any, beside: Iterable[Cell]) ->
 
 
 def _judged(
-    cell: Cell, outcome: Outcome, honest: Outcome, noticed: Mapping[str, bool], known: Mapping[str, Switch]
+    value: PublishedValue, outcome: Outcome, honest: Outcome, noticed: Mapping[str, bool], known: Mapping[str, Switch]
 ) -> Judged:
-    private = all(known[name].keeps_epsilon for name in cell.switches)
-    fits = "; ".join(f"{name}: {_fit(cell, runs)}" for name, runs in cell.fits.items())
-    judged = Judged(cell, outcome, noticed, private=private, fits=fits, resolution=_resolution(cell))
+    private = all(known[name].keeps_epsilon for name in value.switches)
+    fits = "; ".join(f"{name}: {_fit(value, runs)}" for name, runs in value.fits.items())
+    judged = Judged(value, outcome, noticed, private=private, fits=fits, resolution=_resolution(value))
     if judged.word not in (EXACT, MATCH):
         return judged
-    if cell.published == HONEST:
+    if value.published == HONEST:
         return replace(judged, survival=SURVIVES)
     if honest.word == NO_DATA:
         few = f"{honest.seeds} of {laws.FEWEST} seeds"
         return replace(judged, survival=NOT_RUN, how=few if honest.seeds else "no runs at a proven ε")
     if not honest.good:
-        by, how = _smallest(cell, known)
+        by, how = _smallest(value, known)
         return replace(judged, survival=LOST, by=by or (), how=how)
-    blind = [name for name in DECIDING if not _seen_by_means(cell, name)] if outcome.word == EXACT else []
+    blind = [name for name in DECIDING if not _seen_by_means(value, name)] if outcome.word == EXACT else []
     word = CANNOT_TELL if blind and honest.word != EXACT else SURVIVES
     return replace(judged, survival=word, how=f"by means alone, {' and '.join(blind)} would pass" if blind else "")
 
 
-def _seen_by_means(cell: Cell, recipe: str) -> bool:
+def _seen_by_means(value: PublishedValue, recipe: str) -> bool:
     """Whether the test that runs at a proven ε get, without the published stream, notices a recipe."""
-    for name, runs, stream in cell.wrong():
+    for name, runs, stream in value.wrong():
         ours = runs or stream
-        if name == recipe and ours and min(len(ours.get(one.quantity, ())) for one in cell.numbers) > 1:
-            return _tested(cell, ours, "").word == DIFFERS
+        if name == recipe and ours and min(len(ours.get(one.quantity, ())) for one in value.numbers) > 1:
+            return _tested(value, ours, "").word == DIFFERS
     return False
 
 
-def _resolution(cell: Cell) -> float:
-    """The least relative gap of a mean that is seen with probability .9, over the cell's means."""
-    runs, gaps = cell.runs.get(cell.published) or {}, []
-    for number in cell.numbers:
+def _resolution(value: PublishedValue) -> float:
+    """The least relative gap of a mean that is seen with probability .9, over the value's means."""
+    runs, gaps = value.runs.get(value.published) or {}, []
+    for number in value.numbers:
         values = np.asarray(runs.get(number.quantity, ()), dtype=float)
         if number.law == MEAN and len(values) > 1 and np.isfinite(values).all() and number.value:
             gaps.append(laws.resolution(values, number.k) / abs(number.value))
     return min(gaps, default=math.nan)
 
 
-def _smallest(cell: Cell, known: Mapping[str, Switch]) -> tuple[tuple[str, ...] | None, str]:
-    """The smallest set of switches with which the cell is exact or match; and what was not searched."""
+def _smallest(value: PublishedValue, known: Mapping[str, Switch]) -> tuple[tuple[str, ...] | None, str]:
+    """The smallest set of switches with which the value is exact or match; and what was not searched."""
     order = list(known)
     tried = sorted(
-        ({*cell.runs, *cell.stream} - {HONEST}), key=lambda on: (len(on), sorted(order.index(name) for name in on))
+        ({*value.runs, *value.stream} - {HONEST}), key=lambda on: (len(on), sorted(order.index(name) for name in on))
     )
     for on in tried:
-        outcome = outcome_of(cell, on)
+        outcome = outcome_of(value, on)
         if outcome.good:
             smaller = sum(math.comb(len(on), size) for size in range(1, len(on)))
             # Proper subsets that were run; with the others missing, a smaller set may do as well.
             there = sum(1 for other in tried if other < on)
             untried = smaller - there
             how = (
-                f"{outcome.word}, not attributed" if on == cell.published and untried else "reduced" if untried else ""
+                f"{outcome.word}, not attributed" if on == value.published and untried else "reduced" if untried else ""
             )
             how += f"; {untried:,} of its {smaller:,} smaller sets not searched" if untried else ""
             return tuple(sorted(on, key=order.index)), how
     return None, ""
 
 
-def _tested(cell: Cell, runs: Runs, told: str) -> Outcome:
+def _tested(value: PublishedValue, runs: Runs, told: str) -> Outcome:
     """Not rejected, or differs, by the chance of every number; a number that cannot be tested rejects nothing."""
     chances, words = [], [told] if told else []
-    for number in cell.numbers:
+    for number in value.numbers:
         values = np.asarray(runs[number.quantity], dtype=float)
-        chance, word = printed.chance(number, values, cell.tuned.get(number.quantity), _beside(cell, number))
+        chance, word = printed.chance(number, values, value.tuned.get(number.quantity), _beside(value, number))
         words.append(word)
         chances.append(1.0 if math.isnan(chance) else chance)
-    # Bonferroni within a cell: its numbers are of the same runs.
+    # Bonferroni within a value: its numbers are of the same runs.
     least = min(1.0, min(chances) * len(chances))
     word = DIFFERS if least < laws.LEVEL else MATCH
-    return Outcome(word, chance=least, numbers="; ".join(words), seeds=_seeds(cell, runs))
+    return Outcome(word, chance=least, numbers="; ".join(words), seeds=_seeds(value, runs))
 
 
-def _beside(cell: Cell, number: Number) -> tuple[Number, Number] | None:
+def _beside(value: PublishedValue, number: Number) -> tuple[Number, Number] | None:
     """The printed mean and deviation of the counts that `number` is of; None where not both are printed."""
-    both = {one.law: one for one in cell.numbers if one.quantity == number.quantity and one.count}
+    both = {one.law: one for one in value.numbers if one.quantity == number.quantity and one.count}
     return (both[MEAN], both[STD]) if both.keys() >= {MEAN, STD} else None
 
 
-def _has_values(cell: Cell, runs: Runs | None) -> bool:
+def _has_values(value: PublishedValue, runs: Runs | None) -> bool:
     """Whether there are runs enough: a number without randomness needs one, any other `laws.FEWEST`."""
     return runs is not None and all(
-        len(runs.get(number.quantity, ())) >= (1 if number.law == FIXED else laws.FEWEST) for number in cell.numbers
+        len(runs.get(number.quantity, ())) >= (1 if number.law == FIXED else laws.FEWEST) for number in value.numbers
     )
 
 
-def _seeds(cell: Cell, runs: Runs | None) -> int:
-    return min((len(runs.get(number.quantity, ())) for number in cell.numbers), default=0) if runs else 0
+def _seeds(value: PublishedValue, runs: Runs | None) -> int:
+    return min((len(runs.get(number.quantity, ())) for number in value.numbers), default=0) if runs else 0
 
 
-def _numbers_without_verdict(cell: Cell, runs: Runs | None) -> str:
-    """The numbers of a cell that is not judged, with the chances where there are runs."""
-    if _has_values(cell, runs) and not cell.run_time and runs is not None:
-        return _tested(cell, runs, "").numbers
-    seeds = _seeds(cell, runs)
+def _numbers_without_verdict(value: PublishedValue, runs: Runs | None) -> str:
+    """The numbers of a value that is not judged, with the chances where there are runs."""
+    if _has_values(value, runs) and not value.run_time and runs is not None:
+        return _tested(value, runs, "").numbers
+    seeds = _seeds(value, runs)
     values = [
         f"ours {np.mean(np.asarray(runs[number.quantity], dtype=float)):.4g}, published {number.text}"
         if runs and len(runs.get(number.quantity, ()))
         else f"published {number.text}"
-        for number in cell.numbers
+        for number in value.numbers
     ]
-    few = f" ({seeds} of the {laws.FEWEST} runs that a verdict takes)" if not cell.run_time else ""
+    few = f" ({seeds} of the {laws.FEWEST} runs that a verdict takes)" if not value.run_time else ""
     return "; ".join(values) + few
 
 
-def _fit(cell: Cell, runs: Runs) -> str:
+def _fit(value: PublishedValue, runs: Runs) -> str:
     """What runs with a fitted number come to: a chance, no verdict."""
-    return _tested(cell, runs, "").numbers if _has_values(cell, runs) else "no rows"
+    return _tested(value, runs, "").numbers if _has_values(value, runs) else "no rows"

@@ -81,16 +81,16 @@ def overlong(output) -> list[str]:
 
 
 @pytest.mark.thorough_for("greedy*", "nonconvex", "second_order")
-def test_printed_cells_are_named_once_and_wait_for_rows(context, tmp_path):
+def test_published_values_are_named_once_and_wait_for_rows(context, tmp_path):
     experiment = context.experiment
     filled = judged(context)
     empty = judged(Context(experiment, "quick", Store(tmp_path, "quick", experiment.name)))
-    assert len({one.cell.name for one in filled}) == len(filled)
-    assert bool(filled) == bool(experiment.cells)
+    assert len({one.value.name for one in filled}) == len(filled)
+    assert bool(filled) == bool(experiment.published_values)
     assert {one.outcome.word for one in filled} <= set(VERDICTS)
     assert {one.outcome.word for one in empty} <= {"no data", "not comparable"}
     artefacts = {one.name for one in experiment.artefacts}
-    assert {one.cell.artefact for one in filled} <= artefacts
+    assert {one.value.artefact for one in filled} <= artefacts
 
 
 def differences(found: str, golden: str) -> list[str]:

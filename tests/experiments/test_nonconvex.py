@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from dpbench import algorithms, experiments
-from dpbench.experiments.nonconvex import cells, tables
+from dpbench.experiments.nonconvex import published as paper_values
 from dpbench.experiments.nonconvex import rows as paper_rows
+from dpbench.experiments.nonconvex import tables
 from dpbench.experiments.nonconvex.rows import EPSILONS, METHODS, PAPER, TARGETS, published
 from dpbench.run.store import Store
 from dpbench.study import value_verdict
@@ -28,7 +29,7 @@ def experiment():
 
 @pytest.fixture(scope="module")
 def paper(experiment):
-    return paper_rows.published_cells(experiment.published())
+    return paper_rows.published_table(experiment.published())
 
 
 def claim(experiment, name):
@@ -214,7 +215,7 @@ def judged_with(experiment, tmp_path, paper, table=3, shift=0.0, ended=lambda ce
 
     wanted = lambda job: job.seed < 5 or not on(job)  # noqa: E731
     ends_as(experiment, context.store, "full", wanted, (f"table{table}",), objective=loss, ending=ending, **outcome)
-    return context, cells.judged(context)
+    return context, paper_values.judged(context)
 
 
 @pytest.fixture(scope="module")
@@ -271,7 +272,7 @@ def test_the_switches_of_a_row_are_read_from_its_settings(experiment, context):
 def test_cells_that_end_where_they_start_are_trivial(experiment, tmp_path):
     context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
     found = {(one.place.table, one.place.row, one.place.column): one.trivial
-             for one in cells.cells(context) if not one.run_time}  # fmt: skip
+             for one in paper_values.published_values(context) if not one.run_time}  # fmt: skip
     assert found["Table 5", "OPT", "ε = 1"] == "the value of the start"
     assert found["Table 9", "OPT-B", "ε = 0.2"] == "the value of the start"
     assert not found["Table 5", "OPT", "ε = 0.2"]
@@ -280,14 +281,14 @@ def test_cells_that_end_where_they_start_are_trivial(experiment, tmp_path):
 
 def test_the_three_rows_of_a_minibatch_method_are_one_run(experiment, tmp_path):
     context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
-    shared = {one.name: one.shares for one in cells.cells(context) if one.shares}
+    shared = {one.name: one.shares for one in paper_values.published_values(context) if one.shares}
     assert shared["Table 3, OPT-B, ε = 1"] == "Table 3, OPT-B, ε = 0.2"
     assert all("-B" in name and "DP-TR" not in name for name in shared)
 
 
 def test_run_times_are_never_compared(experiment, tmp_path, paper):
     context = Context(experiment, "full", Store(tmp_path, "full", "nonconvex"))
-    clocks = [one for one in cells.cells(context) if one.run_time]
+    clocks = [one for one in paper_values.published_values(context) if one.run_time]
     losses = paper[paper["quantity"].eq("loss")]
     assert len(clocks) == losses["seconds"].notna().sum()
     assert {value_verdict.judge([one])[0].outcome.reason for one in clocks} == {"other unit costs"}

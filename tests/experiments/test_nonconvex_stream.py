@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from dpbench import experiments
-from dpbench.experiments.nonconvex import cells
+from dpbench.experiments.nonconvex import published
 from dpbench.experiments.nonconvex import rows as paper_rows
 from dpbench.run.store import Store
 from dpbench.study.context import Context, select
@@ -142,14 +142,14 @@ def test_a_published_run_is_never_called_private(rows):
 
 @pytest.mark.thorough
 def test_every_cell_of_tables_1_to_4_is_exact(context):
-    words = {key: one.outcome.word for key, one in cells.judged(context).items() if key[0] <= 4}
+    words = {key: one.outcome.word for key, one in published.judged(context).items() if key[0] <= 4}
     assert len(words) == 4 * 24
     assert set(words.values()) == {"exact"}
 
 
 @pytest.mark.thorough
 def test_wrong_runs_by_the_published_stream_are_noticed_or_make_a_value_blind(context):
-    found = [one for key, one in cells.judged(context).items() if key[0] in (3, 4) and not one.copy_of]
+    found = [one for key, one in published.judged(context).items() if key[0] in (3, 4) and not one.copy_of]
     noticed = [one.notices for one in found]
     assert {name for each in noticed for name in each} >= {
         "half the noise",

@@ -179,14 +179,14 @@ def with_a_stale_row(context):
 @pytest.mark.thorough
 def test_a_run_timed_at_a_T_tuned_before_enters_no_table_and_no_comparison(context):
     """Table 1 once had 2.83 where the comparison of the same cell had 0.364."""
-    from dpbench.experiments.second_order.published import cells
+    from dpbench.experiments.second_order.published import published_values
 
     before, stale = context, with_a_stale_row(context)
     assert 17 in set(stale.runs["T"])
     for epsilon in (0.01, 1.0, 10.0):
         assert cell_of(stale, epsilon)["ratio"] == cell_of(before, epsilon)["ratio"]
-    told = {one.name: one.runs for one in cells(stale)}
-    assert told == {one.name: one.runs for one in cells(before)}
+    told = {one.name: one.runs for one in published_values(stale)}
+    assert told == {one.name: one.runs for one in published_values(before)}
     (shown,) = told["Table 1, synthetic, ε = 1"].values()
     assert shown["times faster"] == [cell_of(stale)["ratio"]]
 
@@ -194,15 +194,15 @@ def test_a_run_timed_at_a_T_tuned_before_enters_no_table_and_no_comparison(conte
 @pytest.mark.thorough
 def test_only_the_ends_of_the_figure_can_be_judged(context):
     """24 ratios, 6 pairs of seconds, 2 peaks of memory and 3 numbers of the text are of a machine; 10 never vary."""
-    from dpbench.experiments.second_order.published import cells
+    from dpbench.experiments.second_order.published import published_values
     from dpbench.study.value_verdict import judge
 
-    judged = judge(cells(context))
-    assert len({one.cell.name for one in judged}) == len(judged) == 48
+    judged = judge(published_values(context))
+    assert len({one.value.name for one in judged}) == len(judged) == 48
     reasons = [one.outcome.reason for one in judged]
     assert reasons.count("other unit costs") == 35
     assert reasons.count("nothing printed that varies") == 10
-    assert [one.cell.name for one in judged if not one.outcome.reason] == [
+    assert [one.value.name for one in judged if not one.outcome.reason] == [
         "Fig. 1, DP-Newton, hess clip, end", "Fig. 1, DP-Newton, qu clip, end", "Fig. 1, DP-GD, best loss (dashed)"
     ]  # fmt: skip
 
@@ -213,7 +213,11 @@ def test_the_ends_of_the_figure_would_have_noticed_wrong_noise(experiment):
     from dpbench.study.value_verdict import judge
 
     committed = Context(experiment, "full", Store(Path(__file__).parents[2] / "results", "full", "second_order"))
-    told = {one.cell.name: one for one in judge(experiment.cells(committed)) if one.cell.place.table == "Fig. 1"}
+    told = {
+        one.value.name: one
+        for one in judge(experiment.published_values(committed))
+        if one.value.place.table == "Fig. 1"
+    }
     assert {(one.word, one.survival, all(one.notices.values())) for one in told.values()} == {("match", "yes", True)}
     assert all({"half the noise", "twice the noise"} <= one.notices.keys() for one in told.values())
 

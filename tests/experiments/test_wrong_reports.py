@@ -7,7 +7,7 @@ import pytest
 from dpbench import experiments
 from dpbench.study import value_verdict
 from dpbench.study.printed import Number
-from dpbench.study.value_verdict import DECIDING, HALF_AS_LONG, HONEST, OTHER_DATA, Cell, Place
+from dpbench.study.value_verdict import DECIDING, HALF_AS_LONG, HONEST, OTHER_DATA, Place, PublishedValue
 from tests import wrong_reports
 from tests.wrong_reports import Left, reports_of
 
@@ -28,7 +28,7 @@ def test_a_report_of_the_committed_rows_under_wrong_runs_keeps_at_most_a_quarter
 
 @pytest.mark.thorough
 def test_no_other_paper_has_a_value_that_is_reproduced():
-    papers = [name for name in experiments.names() if experiments.get(name).cells]
+    papers = [name for name in experiments.names() if experiments.get(name).published_values]
     assert [name for name in papers if as_judged(name)] == ["second_order", "accelerated", "nonconvex"]
 
 
@@ -52,10 +52,12 @@ def test_the_command_fails_where_a_wrong_report_keeps_more(monkeypatch, capsys):
 
 def test_each_value_is_judged_by_its_own_number_and_too_few_wrong_runs_notice_nothing():
     """Without noise several settings are one run: it once counted as kept wherever it was another value's, too."""
-    cells = []
+    values = []
     for text, mean, few in (("0.100", 0.1, 20), ("0.200", 0.2, 5)):
         own, half, twice = ({"y": [0.99 * one, 1.01 * one] * 10} for one in (mean, mean / 2, mean * 2))
         planted = {0.5: half, 2.0: twice, 0.0: {"y": [0.049, 0.051] * 10}, OTHER_DATA: {"y": own["y"][:few]}}
-        cells.append(Cell(Place("Table 1", text), "table1", (Number("y", text, k=3),), {HONEST: own}, planted=planted))
-    left = {one.recipe: (one.kept, one.tested) for one in wrong_reports.wrong_reports(cells)}
+        values.append(
+            PublishedValue(Place("Table 1", text), "table1", (Number("y", text, k=3),), {HONEST: own}, planted=planted)
+        )
+    left = {one.recipe: (one.kept, one.tested) for one in wrong_reports.wrong_reports(values)}
     assert left == {"half the noise": (0, 2), "twice the noise": (0, 2), "no noise": (0, 2), OTHER_DATA: (1, 1)}

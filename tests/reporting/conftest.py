@@ -15,7 +15,7 @@ from dpbench.study.claims import NOT_HELD, Case, NotEnough, Verdict, Why
 from dpbench.study.experiment import Experiment
 from dpbench.study.output import Figure, Table
 from dpbench.study.printed import Number
-from dpbench.study.value_verdict import HONEST, Cell, Place
+from dpbench.study.value_verdict import HONEST, Place, PublishedValue
 from tests.batches import write
 from tests.declared import artefact, claim, erratum
 
@@ -75,15 +75,15 @@ SMALL = Small(
     citation="Nobody, Nowhere 2000",
     package="dpbench.experiments.small",
     modules=(sys.modules[__name__],),
-    cells=lambda context: [
-        Cell(
+    published_values=lambda context: [
+        PublishedValue(
             Place("Table 1", "y", "mean"),
             "tabled",
             (Number("y", "1.0", k=3),),
             {HONEST: {"y": [1.0, 1.01] * 20}},
             planted={0.5: {"y": [0.3, 0.31] * 10}, 2.0: {"y": [3.0, 3.1] * 10}},
         ),
-        Cell(Place("Table 1", "y", "seconds"), "tabled", (Number("seconds", "2.5"),), run_time=True),
+        PublishedValue(Place("Table 1", "y", "seconds"), "tabled", (Number("seconds", "2.5"),), run_time=True),
     ],
     short="Small",
 )

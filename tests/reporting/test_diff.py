@@ -10,7 +10,7 @@ from dpbench.cli import main
 from dpbench.reporting.summary import between, load, save, verdict_words
 from dpbench.run.store import Store
 from dpbench.study.printed import Number
-from dpbench.study.value_verdict import DECIDING, Cell, Judged, Outcome, Place
+from dpbench.study.value_verdict import DECIDING, Judged, Outcome, Place, PublishedValue
 from tests.batches import write
 
 ROW = {"problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "settings": '{"T":5}', "accounting": "bs16",
@@ -100,9 +100,9 @@ def test_one_diverged_run_makes_the_mean_of_its_setting_infinite(tmp_path):
     ("word", "said"), [("match", "match; survives: no"), ("differs", "differs"), ("no data", "no data")]
 )
 def test_only_a_value_that_is_reproduced_survives_or_not(word, said):
-    cell = Cell(Place("Table 1"), "table1", (Number("loss", "0.6", k=5),))
+    value = PublishedValue(Place("Table 1"), "table1", (Number("loss", "0.6", k=5),))
     notices = dict.fromkeys(DECIDING, True)
-    assert verdict_words(Judged(cell, Outcome(word), notices, "no" if word == "match" else "")) == said
+    assert verdict_words(Judged(value, Outcome(word), notices, "no" if word == "match" else "")) == said
 
 
 def test_one_seed_is_compared_up_to_rounding(tmp_path):

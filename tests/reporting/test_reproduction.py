@@ -30,10 +30,10 @@ def test_the_table_has_each_count_in_its_column():
         }  # fmt: skip
 
 
-def test_run_times_are_no_cells():
+def test_run_times_are_no_published_values():
     more = frame(RECORD | {"run_time": True})
     assert len(more) == len(frame()) + 1
-    assert len(reproduction.cells_of(more)) == reproduction.in_all(more).cells == 27
+    assert len(reproduction.of_values(more)) == reproduction.in_all(more).total == 27
 
 
 def test_the_picture_has_three_panels(tmp_path):

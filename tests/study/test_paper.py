@@ -286,8 +286,14 @@ def test_a_section_takes_the_parts_of_another_and_keeps_its_title(tmp_path, monk
 def test_an_experiment_is_what_the_package_declares_under_its_own_name(package):
     words = "## phrases\ntitle: A title\n\ncitation: A and B, 2026\n"
     made = package(words + SWITCHES)
-    one = made.experiment(cells=tuple)
+    one = made.experiment(published_values=tuple)
     assert (one.name, one.package, one.modules) == (made.package, made.package, (sys.modules[made.package],))
-    assert (one.title, one.citation, one.short, one.about, one.cells) == ("A title", "A and B, 2026", "", "", tuple)
+    assert (one.title, one.citation, one.short, one.about, one.published_values) == (
+        "A title",
+        "A and B, 2026",
+        "",
+        "",
+        tuple,
+    )
     assert one.switches == made.switches
     assert made.experiment(paper).modules == (paper,)

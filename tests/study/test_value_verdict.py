@@ -11,7 +11,7 @@ import dpbench
 from dpbench.study import laws, printed, value_verdict
 from dpbench.study.headline import headline
 from dpbench.study.printed import ALL, COUNT, FIXED, ROUNDED, STD, Number
-from dpbench.study.value_verdict import HONEST, NOT_PUBLIC, Cell, Outcome, Place, Switch, judge
+from dpbench.study.value_verdict import HONEST, NOT_PUBLIC, Outcome, Place, PublishedValue, Switch, judge
 
 A, B, C = (Switch(name, (name, True), f"line of {name}") for name in "abc")
 
@@ -26,98 +26,100 @@ FAR = {0.5: sample(0.3), 2.0: sample(1.2)}  # half and twice the noise, which an
 FAR_STREAM = {0.5: {"loss": [0.3] * 5}, 2.0: {"loss": [1.2] * 5}}
 
 
-def cell(name="1", mean="0.600", std="", ended="", runs=None, planted=FAR, **more):
+def value(name="1", mean="0.600", std="", ended="", runs=None, planted=FAR, **more):
     numbers = [Number("loss", mean, k=5)]
     numbers += [Number("loss", std, STD, k=5)] if std else []
     numbers += [Number("ended", ended, ALL, k=5)] if ended else []
-    return Cell(Place("Table 1", "method", name), "table1", tuple(numbers), runs or {}, planted=planted, **more)
+    return PublishedValue(
+        Place("Table 1", "method", name), "table1", tuple(numbers), runs or {}, planted=planted, **more
+    )
 
 
 def word(one, *switches):
     return judge([one], switches)[0].word
 
 
-def test_a_synthetic_paper_of_true_cells_differs_in_one_of_twenty_before_the_correction():
+def test_a_synthetic_paper_of_true_values_differs_in_one_of_twenty_before_the_correction():
     rng = np.random.default_rng(5)
     words = []
     for i in range(400):
         ours, theirs = 0.6 + 0.01 * rng.standard_normal(100), 0.6 + 0.01 * rng.standard_normal(5)
-        one = cell(str(i), f"{theirs.mean():.9f}", f"{theirs.std(ddof=1):.9f}", runs={HONEST: {"loss": ours.tolist()}})
+        one = value(str(i), f"{theirs.mean():.9f}", f"{theirs.std(ddof=1):.9f}", runs={HONEST: {"loss": ours.tolist()}})
         words.append(value_verdict.outcome_of(one, HONEST).word)
     assert words.count("differs") / len(words) == pytest.approx(0.05, abs=0.035)
     assert words.count("match") / len(words) == pytest.approx(0.95, abs=0.035)
 
 
 @pytest.mark.slow
-def test_a_large_synthetic_paper_differs_in_five_percent_of_its_cells():
+def test_a_large_synthetic_paper_differs_in_five_percent_of_its_values():
     rng = np.random.default_rng(6)
     found = 0
     for i in range(8000):
         ours, theirs = 0.6 + 0.01 * rng.standard_normal(100), 0.6 + 0.01 * rng.standard_normal(5)
-        one = cell(str(i), f"{theirs.mean():.9f}", f"{theirs.std(ddof=1):.9f}", runs={HONEST: {"loss": ours.tolist()}})
+        one = value(str(i), f"{theirs.mean():.9f}", f"{theirs.std(ddof=1):.9f}", runs={HONEST: {"loss": ours.tolist()}})
         found += value_verdict.outcome_of(one, HONEST).word == "differs"
     assert found / 8000 == pytest.approx(0.05, abs=0.01)
 
 
 def test_the_correction_releases_what_chance_gives_and_keeps_what_is_far():
     rng = np.random.default_rng(7)
-    cells = []
+    values = []
     for i in range(200):
         theirs = 0.6 + 0.01 * rng.standard_normal(5)
         ours = (0.6 + 0.01 * rng.standard_normal(100)).tolist()
-        cells.append(cell(str(i), f"{theirs.mean():.6f}", runs={HONEST: {"loss": ours}}))
-    cells.append(cell("far", "0.700", runs={HONEST: sample(0.6)}))
-    assert sum(value_verdict.outcome_of(one, HONEST).word == "differs" for one in cells) > 4
-    differs = [one.cell.place.column for one in judge(cells) if one.outcome.word == "differs"]
+        values.append(value(str(i), f"{theirs.mean():.6f}", runs={HONEST: {"loss": ours}}))
+    values.append(value("far", "0.700", runs={HONEST: sample(0.6)}))
+    assert sum(value_verdict.outcome_of(one, HONEST).word == "differs" for one in values) > 4
+    differs = [one.value.place.column for one in judge(values) if one.outcome.word == "differs"]
     assert "far" in differs
     assert len(differs) <= 3
 
 
 def test_a_wide_spread_is_judged_by_its_power_and_says_its_resolution():
-    """A report of means within 5 % called such cells too wide, though they noticed half and twice the noise."""
-    assert word(cell(mean="0.900", runs={HONEST: sample(0.6, 0.06)})) == "differs"
-    found = judge([cell(runs={HONEST: sample(0.6, 0.06)})])[0]
+    """A report of means within 5 % called such values too wide, though they noticed half and twice the noise."""
+    assert word(value(mean="0.900", runs={HONEST: sample(0.6, 0.06)})) == "differs"
+    found = judge([value(runs={HONEST: sample(0.6, 0.06)})])[0]
     assert (found.word, found.resolution) == ("match", pytest.approx(0.148, abs=0.001))
-    assert "judge it by 100 seeds" in judge([cell(runs={HONEST: sample(0.6, 0.5, N=20)})])[0].outcome.numbers
+    assert "judge it by 100 seeds" in judge([value(runs={HONEST: sample(0.6, 0.5, N=20)})])[0].outcome.numbers
 
 
 def test_too_few_runs_are_no_data():
-    assert word(cell(runs={HONEST: sample(0.6, N=19)})) == "no data"
-    assert word(cell(runs={HONEST: sample(0.6, N=20)})) == "match"
-    assert word(cell()) == "no data"
+    assert word(value(runs={HONEST: sample(0.6, N=19)})) == "no data"
+    assert word(value(runs={HONEST: sample(0.6, N=20)})) == "match"
+    assert word(value()) == "no data"
 
 
-def test_a_cell_whose_two_numbers_need_different_variants_differs():
+def test_a_value_whose_two_numbers_need_different_variants_differs():
     """Its loss is that of variant a, its × that of variant b: no setting gives both."""
     on = {frozenset("a"): sample(0.6, ended=1.0), frozenset("b"): sample(0.8, ended=0.0)}
-    one = cell(ended="×", runs={HONEST: sample(0.9), frozenset("ab"): sample(0.7, ended=1.0)} | on,
+    one = value(ended="×", runs={HONEST: sample(0.9), frozenset("ab"): sample(0.7, ended=1.0)} | on,
                switches=("a", "b"))  # fmt: skip
     found = judge([one], [A, B])[0]
     assert (found.word, found.survival) == ("differs", "")
-    one = cell(ended="yes", runs={HONEST: sample(0.9), frozenset("a"): sample(0.6)}, switches=("a",))
+    one = value(ended="yes", runs={HONEST: sample(0.9), frozenset("a"): sample(0.6)}, switches=("a",))
     assert (judge([one], [A])[0].outcome.word, judge([one], [A])[0].by) == ("match", ("a",))
 
 
 def test_the_smallest_set_of_switches_explains():
     on = {HONEST: sample(0.9), frozenset("a"): sample(0.8), frozenset("b"): sample(0.6), frozenset("abc"): sample(0.6)}
-    found = judge([cell(runs=on, switches=("a", "b", "c"))], [A, B, C])[0]
+    found = judge([value(runs=on, switches=("a", "b", "c"))], [A, B, C])[0]
     assert (found.survival, found.by, found.how) == ("no", ("b",), "")
     assert not found.private
     on = {HONEST: sample(0.9), frozenset("ab"): sample(0.6), frozenset("abc"): sample(0.6)}
-    found = judge([cell(runs=on, switches=("a", "b", "c"))], [A, B, C])[0]
+    found = judge([value(runs=on, switches=("a", "b", "c"))], [A, B, C])[0]
     assert (found.by, found.how) == (("a", "b"), "reduced; 2 of its 2 smaller sets not searched")
     stream = {frozenset("abc"): {"loss": [0.6] * 5}}
-    one = cell(stream=stream, runs={HONEST: sample(0.9)}, switches=("a", "b", "c"), planted_stream=FAR_STREAM)
+    one = value(stream=stream, runs={HONEST: sample(0.9)}, switches=("a", "b", "c"), planted_stream=FAR_STREAM)
     found = judge([one], [A, B, C])[0]
     assert (found.outcome.word, found.by) == ("exact", ("a", "b", "c"))
     assert found.how == "exact, not attributed; 6 of its 6 smaller sets not searched"
-    assert judge([cell(runs={HONEST: sample(0.6)})])[0].survival == "yes"
+    assert judge([value(runs={HONEST: sample(0.6)})])[0].survival == "yes"
 
 
 def test_nothing_explains_where_the_published_setting_differs():
     """With many sets tried some smaller one matches by chance; it explains nothing that all of them do not give."""
     on = {HONEST: sample(0.9), frozenset("a"): sample(0.6), frozenset("ab"): sample(0.8)}
-    found = judge([cell(runs=on, switches=("a", "b"))], [A, B])[0]
+    found = judge([value(runs=on, switches=("a", "b"))], [A, B])[0]
     assert (found.word, found.survival, found.by) == ("differs", "", ())
 
 
@@ -125,18 +127,18 @@ def test_exact_is_every_printed_number_of_as_many_runs():
     run = {"loss": [0.61, 0.60, 0.59, 0.60, 0.60], "ended": [1.0] * 5}
     off = {f: {"loss": each["loss"], "ended": [1.0] * 5} for f, each in FAR_STREAM.items()}
     exact = {"mean": "0.600", "std": "0.007", "ended": "yes", "stream": {HONEST: run}, "planted_stream": off}
-    assert word(cell(**exact)) == "exact"
+    assert word(value(**exact)) == "exact"
     for wrong in ({"mean": "0.601"}, {"std": "0.006"}, {"ended": "×"}, {"stream": {HONEST: {"loss": [0.6] * 4}}}):
-        assert word(cell(**exact | {"ended": ""} | wrong)) == "differs"
-    assert word(cell(stream={HONEST: {"loss": [0.6] * 5}}, planted_stream=FAR_STREAM)) == "exact"
-    assert word(cell(stream={HONEST: {"loss": [0.6] * 4}})) == "differs"
-    tie = cell(mean="0.021", stream={HONEST: {"loss": [0.0205] * 5}})
+        assert word(value(**exact | {"ended": ""} | wrong)) == "differs"
+    assert word(value(stream={HONEST: {"loss": [0.6] * 5}}, planted_stream=FAR_STREAM)) == "exact"
+    assert word(value(stream={HONEST: {"loss": [0.6] * 4}})) == "differs"
+    tie = value(mean="0.021", stream={HONEST: {"loss": [0.0205] * 5}})
     assert judge([tie])[0].outcome.word == "differs"
     assert "a rounding tie (0.0205: half to even gives 0.020, half up gives 0.021)" in judge([tie])[0].outcome.numbers
 
 
 def test_a_stream_that_misses_may_still_match():
-    one = cell(stream={HONEST: {"loss": [0.6004] * 4 + [0.61]}}, runs={HONEST: sample(0.6)})
+    one = value(stream={HONEST: {"loss": [0.6004] * 4 + [0.61]}}, runs={HONEST: sample(0.6)})
     found = judge([one])[0].outcome
     assert found.word == "match"
     assert "published stream: loss: 0.60232, published 0.600" in found.numbers
@@ -158,44 +160,46 @@ def test_a_bundle_cannot_be_registered():
 
 def test_what_is_not_registered_explains_nothing():
     with pytest.raises(ValueError, match="'half the noise' is no registered switch"):
-        judge([cell(runs={frozenset(["half the noise"]): sample(0.6)})], [A])
-    found = judge([cell(runs={HONEST: sample(0.9)}, fits={"half the noise": sample(0.6)})])[0]
+        judge([value(runs={frozenset(["half the noise"]): sample(0.6)})], [A])
+    found = judge([value(runs={HONEST: sample(0.9)}, fits={"half the noise": sample(0.6)})])[0]
     assert (found.word, found.survival) == ("differs", "")
     assert found.fits.startswith("half the noise: loss: ours 0.6")
 
 
 def test_a_run_time_cannot_enter_a_share():
-    seconds = cell(runs={HONEST: sample(0.6)}, stream={HONEST: {"loss": [0.6] * 5}}, run_time=True, series=("s",))
+    seconds = value(runs={HONEST: sample(0.6)}, stream={HONEST: {"loss": [0.6] * 5}}, run_time=True, series=("s",))
     found = judge([seconds])[0]
     assert (found.word, found.outcome.reason, found.counts) == ("not comparable", "other unit costs", False)
-    assert headline([found.record()]).cells == 0
+    assert headline([found.record()]).total == 0
 
 
-def test_trivial_cells_and_copies_count_in_no_share():
-    cells = [
-        cell("1", runs={HONEST: sample(0.6)}),
-        cell("2", runs={HONEST: sample(0.6, seed=1)}, trivial="the value of the start"),
-        cell("3", runs={HONEST: sample(0.6, seed=2)}, shares="Table 1, method, 1"),
-        cell("4", runs={HONEST: sample(0.6, seed=3)}),
+def test_trivial_values_and_copies_count_in_no_share():
+    values = [
+        value("1", runs={HONEST: sample(0.6)}),
+        value("2", runs={HONEST: sample(0.6, seed=1)}, trivial="the value of the start"),
+        value("3", runs={HONEST: sample(0.6, seed=2)}, shares="Table 1, method, 1"),
+        value("4", runs={HONEST: sample(0.6, seed=3)}),
     ]
-    found = judge(cells)
+    found = judge(values)
     assert [one.word for one in found] == ["match", "trivial", "match", "match"]
     assert [one.counts for one in found] == [True, False, False, True]
     assert found[2].copy_of == "Table 1, method, 1"
     said = headline([one.record() for one in found])
-    assert (said.cells, said.words["match"], sum(said.left.values())) == (4, 2, 2)
+    assert (said.total, said.words["match"], sum(said.left.values())) == (4, 2, 2)
     assert dict(said.left) == {"the value of the start": 1, "copy of another value": 1}
 
 
-def test_a_cell_with_the_runs_of_its_neighbour_becomes_a_copy():
+def test_a_value_with_the_runs_of_its_neighbour_becomes_a_copy():
     """Whatever is printed in it; whole numbers, which may agree by chance, make none."""
     own = {frozenset(): sample(0.6)}
-    first, second = judge([cell("1", runs=own), cell("2", "0.700", runs=own)])
+    first, second = judge([value("1", runs=own), value("2", "0.700", runs=own)])
     assert (first.copy_of, second.copy_of, second.counts) == ("", "Table 1, method, 1", False)
     stream = {HONEST: {"loss": [0.61, 0.60, 0.59, 0.60, 0.60]}}
-    both = judge([cell(name, stream=stream, planted_stream=FAR_STREAM) for name in "12"])
+    both = judge([value(name, stream=stream, planted_stream=FAR_STREAM) for name in "12"])
     assert headline([one.record() for one in both]).words["exact"] == 1
-    whole = [Cell(Place("T", name), "t", (Number("x", "396", FIXED),), {HONEST: {"x": [396.0]}}) for name in "12"]
+    whole = [
+        PublishedValue(Place("T", name), "t", (Number("x", "396", FIXED),), {HONEST: {"x": [396.0]}}) for name in "12"
+    ]
     assert not any(one.copy_of for one in judge(whole))
 
 
@@ -205,24 +209,24 @@ def test_a_cell_with_the_runs_of_its_neighbour_becomes_a_copy():
 def test_a_value_without_planted_runs_is_neither_exact_nor_a_match():
     for more in ({"runs": {HONEST: sample(0.6)}}, {"stream": {HONEST: {"loss": [0.6] * 5}}}):
         for planted in ({}, {0.5: FAR[0.5]}, {2.0: FAR[2.0]}):
-            assert word(cell(planted=planted, **more)) == "noise not planted"
+            assert word(value(planted=planted, **more)) == "noise not planted"
 
 
 def test_what_also_comes_out_of_wrong_noise_is_blind_to_it():
     right = {HONEST: sample(0.6)}
-    assert word(cell(runs=right)) == "match"
+    assert word(value(runs=right)) == "match"
     for factor in (0.5, 2.0):
-        found = judge([cell(runs=right, planted=FAR | {factor: sample(0.601, seed=1)})])[0]
+        found = judge([value(runs=right, planted=FAR | {factor: sample(0.601, seed=1)})])[0]
         assert (found.word, found.survival, found.counts) == ("blind to noise", "", True)
         assert [name for name, seen in found.notices.items() if not seen] == [value_verdict.NOISE[factor]]
     stream = {HONEST: {"loss": [0.6] * 5}}
     blind = FAR_STREAM | {2.0: {"loss": [0.6001] * 5}}
-    one = judge([cell(stream=stream, planted={}, planted_stream=blind)])[0]
+    one = judge([value(stream=stream, planted={}, planted_stream=blind)])[0]
     assert (one.word, one.outcome.word) == ("blind to noise", "exact")
     assert headline([one.record()]).blind_exact == 1
     # Every run crashes, with the right noise as with half and twice of it: equal runs of wrong noise are runs of it.
     crashed = {HONEST: {"loss": [], "left": [0.0] * 5}}
-    lost = Cell(Place("T"), "t", (Number("left", "0", COUNT, k=5),), {}, stream=crashed)
+    lost = PublishedValue(Place("T"), "t", (Number("left", "0", COUNT, k=5),), {}, stream=crashed)
     assert word(lost) == "noise not planted"
     assert word(replace(lost, planted_stream={0.5: crashed[HONEST], 2.0: crashed[HONEST]})) == "blind to noise"
 
@@ -231,43 +235,45 @@ def test_other_recipes_are_shown_and_never_decide():
     right = {HONEST: sample(0.6)}
     more = {f"nothing, {i}": sample(0.1) for i in range(20)} | {"another T": sample(0.6, seed=4)}
     for planted in (FAR, FAR | {2.0: sample(0.601, seed=1)}):
-        with_menu = judge([cell(runs=right, planted=planted | more)])[0]
-        assert with_menu.word == word(cell(runs=right, planted=planted))
+        with_menu = judge([value(runs=right, planted=planted | more)])[0]
+        assert with_menu.word == word(value(runs=right, planted=planted))
     assert headline([with_menu.record()]).placebo["twice the noise"] == (1, 1)
-    passed = headline([judge([cell(runs=right, planted=FAR | more)])[0].record()]).placebo
+    passed = headline([judge([value(runs=right, planted=FAR | more)])[0].record()]).placebo
     assert (passed["another T"], passed["half the noise"]) == ((1, 1), (0, 1))
 
 
 def test_neighbours_of_the_grid_are_recipes_and_equal_runs_say_nothing():
-    cells = [cell(f"ε = {i}", f"{0.6 + 0.1 * i:.3f}", runs={HONEST: sample(0.6 + 0.1 * i, seed=i)}, series=("m",))
+    values = [value(f"ε = {i}", f"{0.6 + 0.1 * i:.3f}", runs={HONEST: sample(0.6 + 0.1 * i, seed=i)}, series=("m",))
              for i in range(3)]  # fmt: skip
-    assert all(one.notices[value_verdict.NEIGHBOUR] for one in judge(cells))
-    same = cell(runs={HONEST: sample(0.6)}, planted=FAR | {"the sibling": sample(0.6)})
+    assert all(one.notices[value_verdict.NEIGHBOUR] for one in judge(values))
+    same = value(runs={HONEST: sample(0.6)}, planted=FAR | {"the sibling": sample(0.6)})
     assert "the sibling" not in judge([same])[0].notices
 
 
 def test_one_run_without_noise_stands_for_all_seeds():
-    found = judge([cell(runs={HONEST: sample(0.6)}, planted=FAR | {0.0: {"loss": [0.6]}})])[0]
+    found = judge([value(runs={HONEST: sample(0.6)}, planted=FAR | {0.0: {"loss": [0.6]}})])[0]
     assert not found.notices["no noise"]
     assert found.word == "match"
 
 
-def paper(factor, cells=96, seed=0):
+def paper(factor, values=96, seed=0):
     """Curve ends of which half are noise floors, which go with the square of the noise, and a third transients."""
     rng = np.random.default_rng(seed)
     found = []
-    for i in range(cells):
+    for i in range(values):
         floor = 1.0 if i % 6 < 3 else 0.01 if i % 6 < 5 else 0.3
-        value = lambda f, floor=floor: 1 - floor + floor * f**2  # noqa: E731
+        wanted = lambda f, floor=floor: 1 - floor + floor * f**2  # noqa: E731
 
-        def runs(f, k=20, value=value, rng=rng):
-            return (value(f) * (1 + 0.3 * rng.standard_normal(k))).tolist()
+        def runs(f, k=20, wanted=wanted, rng=rng):
+            return (wanted(f) * (1 + 0.3 * rng.standard_normal(k))).tolist()
 
         theirs = np.mean(runs(1.0))
         own = {"loss": runs(factor)}
         planted = {f: {"loss": runs(factor * f)} for f in (0.5, 2.0)}
         number = (Number("loss", f"{theirs:.6f}", k=20),)
-        found.append(Cell(Place("Fig. 1", str(i)), "fig1", number, {HONEST: own}, planted=planted, curve=str(i // 4)))
+        found.append(
+            PublishedValue(Place("Fig. 1", str(i)), "fig1", number, {HONEST: own}, planted=planted, curve=str(i // 4))
+        )
     return headline([one.record() for one in judge(found)])
 
 
@@ -284,8 +290,8 @@ def test_a_report_under_wrong_noise_keeps_at_most_a_quarter_of_the_matches():
 
 def test_transients_do_not_narrow_the_pooled_ratio():
     """They do not notice wrong noise, so they are not pooled."""
-    noise = [cell(str(i), runs={HONEST: sample(0.6 * (1 + 0.02 * (i - 2)), 0.05, seed=i)}) for i in range(5)]
-    quiet = [cell(f"t{i}", runs={HONEST: sample(0.6, seed=i)}, planted={0.5: sample(0.6, seed=50 + i), 2.0: FAR[2.0]})
+    noise = [value(str(i), runs={HONEST: sample(0.6 * (1 + 0.02 * (i - 2)), 0.05, seed=i)}) for i in range(5)]
+    quiet = [value(f"t{i}", runs={HONEST: sample(0.6, seed=i)}, planted={0.5: sample(0.6, seed=50 + i), 2.0: FAR[2.0]})
              for i in range(20)]  # fmt: skip
     alone, both = (headline([one.record() for one in judge(some)]).pooled["published noise"]
                    for some in (noise, noise + quiet))  # fmt: skip
@@ -298,7 +304,7 @@ def test_transients_do_not_narrow_the_pooled_ratio():
 def test_survival_is_yes_no_not_run_or_cannot_tell():
     def told(honest, **more):
         runs = {frozenset("a"): sample(0.6)} | ({HONEST: honest} if honest else {})
-        return judge([cell(runs=runs, switches=("a",), **more)], [A])[0]
+        return judge([value(runs=runs, switches=("a",), **more)], [A])[0]
 
     assert told(sample(0.6, seed=1)).survival == "yes"
     assert told(sample(0.9)).survival == "no"
@@ -315,21 +321,21 @@ def test_an_exact_value_survives_only_if_means_alone_would_have_noticed():
     near = {0.5: {"loss": [0.58, 0.6, 0.6, 0.6, 0.61]}, 2.0: {"loss": [0.59, 0.6, 0.6, 0.6, 0.62]}}
     far = {0.5: {"loss": [0.3, 0.31, 0.3, 0.3, 0.3]}, 2.0: {"loss": [1.2, 1.21, 1.2, 1.2, 1.2]}}
     for planted, said in ((near, "cannot tell"), (far, "yes")):
-        one = cell(stream=stream, runs=honest, switches=("a",), planted={}, planted_stream=planted)
+        one = value(stream=stream, runs=honest, switches=("a",), planted={}, planted_stream=planted)
         found = judge([one], [A])[0]
         assert (found.word, found.survival) == ("exact", said)
 
 
 def test_reasons_come_from_the_closed_list():
-    assert judge([cell(runs={HONEST: sample(0.6)}, not_comparable=NOT_PUBLIC)])[0].outcome.reason == NOT_PUBLIC
+    assert judge([value(runs={HONEST: sample(0.6)}, not_comparable=NOT_PUBLIC)])[0].outcome.reason == NOT_PUBLIC
     for reason in ("too wide", "we do not like it"):
         with pytest.raises(ValueError, match="none of the reasons"):
-            cell(not_comparable=reason)
+            value(not_comparable=reason)
 
 
 def test_the_least_of_a_grid_lies_low():
     def one(text, **more):
-        return Cell(Place("Table 1"), "table1", (Number("loss", text, k=5, lowest=True),),
+        return PublishedValue(Place("Table 1"), "table1", (Number("loss", text, k=5, lowest=True),),
                     {HONEST: sample(0.6, 0.02)}, **more)  # fmt: skip
 
     assert word(one("0.500")) == "noise not planted"  # on the better side of ours: it rejects nothing
@@ -341,7 +347,7 @@ def test_the_least_of_a_grid_lies_low():
 
 def test_counts_and_numbers_without_randomness():
     def one(number, values):
-        return Cell(Place("Table 1"), "table1", (number,), {HONEST: {"x": values}})
+        return PublishedValue(Place("Table 1"), "table1", (number,), {HONEST: {"x": values}})
 
     assert word(one(Number("x", "3", COUNT, k=5), [1.0, 0.0] * 50)) == "noise not planted"
     assert word(one(Number("x", "5", COUNT, k=5), [1.0, 0.0, 0.0, 0.0] * 25)) == "differs"
@@ -356,7 +362,7 @@ def test_counts_without_spread_are_judged_with_their_deviation():
 
     def one(mean, std):
         numbers = (Number("H", mean, k=4, count=True), Number("H", std, STD, k=4, count=True))
-        return Cell(Place("Table 1"), "table1", numbers, {HONEST: {"H": [0.0] * 20}})
+        return PublishedValue(Place("Table 1"), "table1", numbers, {HONEST: {"H": [0.0] * 20}})
 
     assert word(one("0.25", "0.500")) == "noise not planted"
     assert word(one("6.50", "1.732")) == "differs"
@@ -365,7 +371,7 @@ def test_counts_without_spread_are_judged_with_their_deviation():
 def test_diverged_runs_are_no_agreement():
     runs = sample(0.6)
     runs["loss"][:60] = [np.inf] * 60
-    assert word(cell(runs={HONEST: runs})) == "differs"  # .4^5 that none of five diverges
+    assert word(value(runs={HONEST: runs})) == "differs"  # .4^5 that none of five diverges
 
 
 def test_a_mean_below_a_share_of_one_of_ours_is_not_of_such_runs():
@@ -383,17 +389,17 @@ def test_a_mean_below_a_share_of_one_of_ours_is_not_of_such_runs():
 
 def test_the_headline_adds_up_and_every_share_has_its_denominator():
     on = {HONEST: sample(0.9), frozenset("a"): sample(0.6)}
-    cells = [
-        cell("1", runs=on, switches=("a",)),
-        cell("2", "0.700", runs={HONEST: sample(0.6, seed=1)}),
-        cell("3", runs={HONEST: sample(0.6, seed=2)}),
-        cell("4", stream={HONEST: {"loss": [0.6] * 5}}, planted_stream=FAR_STREAM),
-        cell("5"),
-        cell("6", runs={HONEST: sample(0.6, seed=3)}, not_comparable=NOT_PUBLIC),
-        cell("7", runs={HONEST: sample(0.6, seed=4)}, planted={}),
+    values = [
+        value("1", runs=on, switches=("a",)),
+        value("2", "0.700", runs={HONEST: sample(0.6, seed=1)}),
+        value("3", runs={HONEST: sample(0.6, seed=2)}),
+        value("4", stream={HONEST: {"loss": [0.6] * 5}}, planted_stream=FAR_STREAM),
+        value("5"),
+        value("6", runs={HONEST: sample(0.6, seed=3)}, not_comparable=NOT_PUBLIC),
+        value("7", runs={HONEST: sample(0.6, seed=4)}, planted={}),
     ]
-    found = headline([one.record() for one in judge(cells, [A])])
-    assert sum(found.words.values()) + sum(found.left.values()) == found.cells == 7
+    found = headline([one.record() for one in judge(values, [A])])
+    assert sum(found.words.values()) + sum(found.left.values()) == found.total == 7
     assert found.paragraph() == (
         "Of 7 published values, 3 are reproduced, and would not be with half or twice the noise: 1 to the last "
         "digit, 2 within statistical error. 1 differs. 1 agrees, but is not yet tested with wrong noise. 2 are left "
@@ -406,13 +412,13 @@ def test_the_headline_adds_up_and_every_share_has_its_denominator():
 
 
 def test_exact_is_tried_before_match_and_no_data_before_not_comparable():
-    both = cell(stream={HONEST: {"loss": [0.6] * 5}}, runs={HONEST: sample(0.6)}, planted_stream=FAR_STREAM)
+    both = value(stream={HONEST: {"loss": [0.6] * 5}}, runs={HONEST: sample(0.6)}, planted_stream=FAR_STREAM)
     assert word(both) == "exact"
-    assert word(cell(not_comparable=NOT_PUBLIC)) == "no data"
+    assert word(value(not_comparable=NOT_PUBLIC)) == "no data"
 
 
-def test_a_trivial_cell_does_not_loosen_the_correction():
-    """Among many that differ for sure .04 would stand; of three tested cells it is what chance gives."""
+def test_a_trivial_value_does_not_loosen_the_correction():
+    """Among many that differ for sure .04 would stand; of three tested values it is what chance gives."""
     outcomes = [Outcome("differs", chance=0.04), *[Outcome("match", chance=0.5)] * 2]
     assert [one.word for one in value_verdict.corrected(outcomes)[0]] == ["match"] * 3
     outcomes += [Outcome("trivial", "start", chance=1e-9)] * 36
@@ -420,19 +426,19 @@ def test_a_trivial_cell_does_not_loosen_the_correction():
 
 
 def test_a_planted_run_is_judged_alone_in_the_right_report():
-    """Its bar is that of the right report: with many planted cells in one report the bar would move with them."""
+    """Its bar is that of the right report: with many planted values in one report the bar would move with them."""
     _, stands = value_verdict.corrected([Outcome("match", chance=c) for c in (0.5, 0.6, 0.7, 0.8)])
     assert [stands(0, chance) for chance in (0.0124, 0.0126)] == [True, False]
 
 
 def test_a_setting_keeps_epsilon_where_all_of_its_switches_do():
     kept = Switch("d", ("d", True), "line of d", keeps_epsilon=True)
-    both, one = (judge([cell(switches=names)], [A, kept])[0] for names in (("a", "d"), ("d",)))
+    both, one = (judge([value(switches=names)], [A, kept])[0] for names in (("a", "d"), ("d",)))
     assert (both.private, one.private) == (False, True)
 
 
-def test_trivial_cells_that_differ_are_not_listed():
-    found = judge([cell(mean="0.700", runs={HONEST: sample(0.6)}, trivial="the value of the start")])
+def test_trivial_values_that_differ_are_not_listed():
+    found = judge([value(mean="0.700", runs={HONEST: sample(0.6)}, trivial="the value of the start")])
     assert found[0].word == "trivial"
     assert headline([one.record() for one in found]).differs == ()
 
@@ -441,7 +447,7 @@ def test_trivial_cells_that_differ_are_not_listed():
 
 
 def test_the_level_is_in_one_place(monkeypatch):
-    one = cell("1", "0.608", runs={HONEST: sample(0.6)})
+    one = value("1", "0.608", runs={HONEST: sample(0.6)})
     assert value_verdict.outcome_of(one, HONEST).word == "match"
     monkeypatch.setattr(laws, "LEVEL", 0.5)
     assert value_verdict.outcome_of(one, HONEST).word == "differs"

@@ -26,7 +26,7 @@ from dpbench.study.paper import End, Ends, Paper, Stroke, WithWords, by_recipe, 
 from dpbench.study.printed import FIXED, Number
 from dpbench.study.statistics import means, mostly_lowest, span
 from dpbench.study.style import BLACK, BLUE, GREEN, ORANGE, RED, SKY, look
-from dpbench.study.value_verdict import HALF_AS_LONG, NOISE, Cell, Place
+from dpbench.study.value_verdict import HALF_AS_LONG, NOISE, Place, PublishedValue
 
 GD, HB, NAG, MASG, NAG_OPT, MASG_OPT = ALGORITHMS = (
     "dp-gd-laplace", "dp-hb", "dp-nag", "dp-masg", "dp-nag-opt", "dp-masg-opt",
@@ -244,7 +244,7 @@ def _label(key: Any) -> str:
 # Published values
 
 
-def cells(context: Context) -> Iterator[Cell]:
+def published_values(context: Context) -> Iterator[PublishedValue]:
     """The 96 curves of the figures, and T' at T = 1,000, all on the authors' own draw of the data."""
     published, runs, wrong = (
         context.experiment.published(),
@@ -252,7 +252,7 @@ def cells(context: Context) -> Iterator[Cell]:
     )
     for one in printed_ends(context):
         at, end = {name: one[name] for name in (*CELL, "T_asked")}, str(one["published"])
-        yield Cell(
+        yield PublishedValue(
             Place("Fig. 3" if at["m"] == N else "Fig. 4", _label(at), "c = {c:g}, T = {T_asked:,}".format_map(at)),
             "published_curves", (Number("final error", end, k=published["seeds"]),),
             by_switches(select(runs, **at), final_error="excess"),
@@ -264,7 +264,7 @@ def cells(context: Context) -> Iterator[Cell]:
     chosen = published["chosen_T"]
     for name, (c, i) in itertools.product(PLAIN, zip(chosen["c"], itertools.count())):
         own = select(runs, algorithm=name, c=c, T_asked=1000, m=N, on=["", "weights"])
-        yield Cell(
+        yield PublishedValue(
             Place("Section 5 (published code)", look(name).label, f"T' at T = 1,000, c = {c:g}"), "published_curves",
             (Number("T'", printed.shown(chosen[name][i], 0), FIXED),), by_switches(own, **{"T'": "T"}),
             switches=("weights",), series=(f"T' of {name}",),
@@ -490,6 +490,6 @@ def laplace_as_deviation() -> Iterator[Case]:
 
 
 EXPERIMENT = PAPER.experiment(
-    cells=cells,
+    published_values=published_values,
     alone=PROVEN,  # what was published has b/√2
 )

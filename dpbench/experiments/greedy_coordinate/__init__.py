@@ -8,5 +8,5 @@ EXPERIMENT = PAPER.experiment(
     artefacts,
     claims,
     order=("fig1", "fig2", "fig3", "fig4", "table1", "table2", "table3", "table4"),
-    cells=published.cells,
+    published_values=published.published_values,
 )

@@ -27,7 +27,7 @@ from dpbench.experiments.greedy_coordinate.rows import (
 )
 from dpbench.study.context import Context, select
 from dpbench.study.printed import ROUNDED, Number
-from dpbench.study.value_verdict import HONEST, NOT_PUBLIC, Cell, Place, Runs
+from dpbench.study.value_verdict import HONEST, NOT_PUBLIC, Place, PublishedValue, Runs
 
 # (our method as published, the switch that makes it so, our method that keeps its ε); and fits, which explain nothing.
 COMPARED = {PUBLISHED: (SELECTION, GCD), CD: ("", CD), SGD: (SAMPLING, COVERED)}
@@ -35,7 +35,7 @@ FITS = {SGD: {"sgd_noise = √2 (σ = √2·zC)": ROOT, "sgd_noise = 2 (σ = 2zC
 START = "the value of the start"
 
 
-def cells(context: Context) -> Iterator[Cell]:
+def published_values(context: Context) -> Iterator[PublishedValue]:
     """One per (problem, method) with a published number, at the settings of Table 4."""
     paper, runs = context.experiment.published(), runs_at_published_settings(context)
     wrong = runs_with_wrong_noise(context)
@@ -47,7 +47,7 @@ def cells(context: Context) -> Iterator[Cell]:
             name = published_name(problem)
             own, off = select(runs, problem=problem), select(wrong, problem=problem)
             by_set = {HONEST: runs_of(own, honest)} | ({frozenset([switch]): runs_of(own, method)} if switch else {})
-            yield Cell(
+            yield PublishedValue(
                 Place(
                     "Table 3" if name in paper["support"] else "Fig. 1 (author's slides)",
                     LOOKS[method].label,
@@ -85,7 +85,7 @@ def published_numbers(paper: dict[str, Any], problem: str, method: str) -> tuple
 
 
 def runs_of(rows: pd.DataFrame, method: str) -> Runs:
-    """A value per seed of what the cells print."""
+    """A value per seed of what the paper prints."""
     rows = select(rows, algorithm=method)
     return {
         "relative gap": rows["relative"].tolist(),

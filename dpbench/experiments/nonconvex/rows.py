@@ -168,7 +168,7 @@ class Beside(NamedTuple):
 
 
 class Published(NamedTuple):
-    """A row of `published_cells`."""
+    """A row of `published_table`."""
 
     table: int
     problem: str
@@ -216,7 +216,7 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
     return table.drop(columns=["timed_seeds", "T_std"])
 
 
-def published_cells(published: Mapping[str, Any]) -> pd.DataFrame:
+def published_table(published: Mapping[str, Any]) -> pd.DataFrame:
     """The published tables as one row per (table, method, ε): mean, std, runs, seconds; × as terminated = False.
 
     runs: those that left a row; none where the paper prints <NA>, and then mean and std are NaN.
@@ -249,7 +249,7 @@ def compared(context: Context, target: LossTable, quantity: str = "loss", varian
     order = pd.DataFrame(methods_and_epsilons(context, target), columns=on)
     rows = finished(context, target.artefact)
     ours = cells(select(rows.assign(problem=target.problem), variant=variant))
-    paper = published_cells(context.experiment.published())
+    paper = published_table(context.experiment.published())
     paper = select(paper, alpha=target.alpha, problem=target.problem, quantity=quantity)
     paper = paper.drop(columns=["problem", "alpha", "quantity", "table"])
     paper = paper.rename(columns={name: f"paper_{name}" for name in paper if name not in on})

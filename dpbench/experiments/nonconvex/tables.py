@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from dpbench import frames
-from dpbench.experiments.nonconvex.cells import judged
+from dpbench.experiments.nonconvex.published import judged
 from dpbench.experiments.nonconvex.rows import (
     CRASHED,
     EPSILONS,
@@ -199,7 +199,7 @@ def survival(verdict: Judged | None) -> str:
         return "–"
     if not verdict.by:
         return verdict.survival or "–"
-    if verdict.by == verdict.cell.switches:
+    if verdict.by == verdict.value.switches:
         return f"{verdict.survival}: all {len(verdict.by)} switches, not attributed"
     return f"{verdict.survival}: {' + '.join(verdict.by)}"
 

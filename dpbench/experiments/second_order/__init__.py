@@ -8,5 +8,5 @@ EXPERIMENT = PAPER.experiment(
     figures, run_times, tables, rules, claims, errata,
     order=(*(f"fig{i}" for i in range(1, 9)), "c5", "c7", *(f"table{i}" for i in range(1, 5)),
            "best_T", "tuning_rules"),
-    cells=published.cells,
+    published_values=published.published_values,
 )  # fmt: skip

@@ -24,11 +24,11 @@ from dpbench.study.experiment import PLANTED
 from dpbench.study.paper import by_recipe
 from dpbench.study.printed import FIXED, Number
 from dpbench.study.style import look, problem_title
-from dpbench.study.value_verdict import HONEST, NOTHING_VARIES, Cell, Place
+from dpbench.study.value_verdict import HONEST, NOTHING_VARIES, Place, PublishedValue
 
 
-def cells(context: Context) -> Iterator[Cell]:
-    """A cell per printed value; no headline counts those of a machine."""
+def published_values(context: Context) -> Iterator[PublishedValue]:
+    """One per printed value; no headline counts those of a machine."""
     published = context.experiment.published()
     yield from ends_of_the_figure(context, published)
     yield from run_times(context, published["table1"])
@@ -50,13 +50,13 @@ def cells(context: Context) -> Iterator[Cell]:
                            **{end: (text, []) for end, text in one["times"].items()})  # fmt: skip
 
 
-def ends_of_the_figure(context: Context, published: Mapping[str, Any]) -> Iterator[Cell]:
+def ends_of_the_figure(context: Context, published: Mapping[str, Any]) -> Iterator[PublishedValue]:
     """Where the curves of Fig. 1 end, and its dashed best loss, which we take for DP-GD's."""
     rows, planted = rows_of_ends(context), context.rows(PLANTED, timed=0, epsilon=1.0)
     for name, end in published["fig1"]["ends"].items():
         # Without a switch: at ε = 1 the published ρ is that of bs16, so runs at a proven ε are the published ones.
         own = select(rows, algorithm=name)["excess"].tolist()
-        yield Cell(
+        yield PublishedValue(
             Place("Fig. 1", look(name).label, "best loss (dashed)" if name == "dp-gd" else "end"),
             "fig1",
             (Number("excess loss", end, k=published["table2"]["runs"]),),
@@ -66,7 +66,7 @@ def ends_of_the_figure(context: Context, published: Mapping[str, Any]) -> Iterat
         )
 
 
-def run_times(context: Context, published: Mapping[str, Any]) -> Iterator[Cell]:
+def run_times(context: Context, published: Mapping[str, Any]) -> Iterator[PublishedValue]:
     """The 24 printed ratios of Tables 1 and 4, and DP-Newton's seconds; ours at the T tuned by the published rule."""
     for name, figure in FIGURE.items():
         place = functools.partial(Place, name.replace("table", "Table "))
@@ -85,17 +85,17 @@ def run_times(context: Context, published: Mapping[str, Any]) -> Iterator[Cell]:
                 yield of_a_machine(place(problem_title(problem), "seconds"), name, **texts)
 
 
-def of_a_machine(place: Place, artefact: str, **numbers: tuple[str, Sequence[float]]) -> Cell:
-    """A cell of seconds or bytes: quantity=(as printed, ours)."""
+def of_a_machine(place: Place, artefact: str, **numbers: tuple[str, Sequence[float]]) -> PublishedValue:
+    """A value of seconds or bytes: quantity=(as printed, ours)."""
     ours = {quantity: values for quantity, (_, values) in numbers.items() if len(values)}
     texts = tuple(Number(quantity, text) for quantity, (text, _) in numbers.items())
-    return Cell(place, artefact, texts, {HONEST: ours} if ours else {}, run_time=True)
+    return PublishedValue(place, artefact, texts, {HONEST: ours} if ours else {}, run_time=True)
 
 
-def fixed(place: Place, artefact: str, theirs: Sequence[float], ours: Sequence[float]) -> Cell:
-    """A cell of what no run varies, as a setting or a size; ours where as many are known."""
+def fixed(place: Place, artefact: str, theirs: Sequence[float], ours: Sequence[float]) -> PublishedValue:
+    """A value of what no run varies, as a setting or a size; ours where as many are known."""
     names = [f"number {i + 1}" for i in range(len(theirs))]
     numbers = tuple(Number(name, f"{value:g}", FIXED) for name, value in zip(names, theirs, strict=True))
     known = {name: [float(value)] for name, value in zip(names, ours, strict=False)}
-    return Cell(place, artefact, numbers, {HONEST: known} if len(ours) == len(theirs) else {},
+    return PublishedValue(place, artefact, numbers, {HONEST: known} if len(ours) == len(theirs) else {},
                 not_comparable=NOTHING_VARIES)  # fmt: skip

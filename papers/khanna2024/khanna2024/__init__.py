@@ -18,7 +18,7 @@ from dpbench.study.output import Table
 from dpbench.study.paper import End, Ends, Paper, Stroke, by_recipe, by_switches, drawn_lines
 from dpbench.study.printed import Number
 from dpbench.study.style import BLACK, BLUE, GREEN, RED
-from dpbench.study.value_verdict import Cell, Place
+from dpbench.study.value_verdict import Place, PublishedValue
 
 from khanna2024.protocol import TITLES
 
@@ -182,7 +182,7 @@ def location():
         yield Case(f"Bodyfat, ε = {epsilon:g}", epsilon, 0.0, cost)
 
 
-def cells(context: Context) -> Iterator[Cell]:
+def published_values(context: Context) -> Iterator[PublishedValue]:
     """Every printed pair of the methods that are here: the mean of 20 splits and its two standard errors.
 
     With shared noise the 20 splits are one draw, so a printed pair is one of our runs, whose seed is the draw.
@@ -199,7 +199,7 @@ def cells(context: Context) -> Iterator[Cell]:
                 "w = 0": dict(zip(QUANTITIES, base, strict=True)),
                 INDEPENDENT: ours.get(frozenset([CONSTANTS]), {}),
             }
-            yield Cell(
+            yield PublishedValue(
                 Place(title, TITLES[method], "nonprivate" if epsilon == NONPRIVATE else f"ε = {epsilon:g}"),
                 which,
                 tuple(map(Number, QUANTITIES, pair)),
@@ -209,4 +209,4 @@ def cells(context: Context) -> Iterator[Cell]:
             )
 
 
-EXPERIMENT = PAPER.experiment(cells=cells)
+EXPERIMENT = PAPER.experiment(published_values=published_values)

@@ -233,8 +233,8 @@ planted = [0]
     dpbench.run_experiment("khanna2024", profile="quick", config=tmp_path / "few.toml", results=tmp_path, jobs=1)
     one = experiments.get("khanna2024")
     (context,) = contexts(one, "quick", tmp_path)
-    (cell,) = one.cells(context)
-    assert {0.5, 2.0, "w = 0"} <= set(cell.planted)
-    assert cell.published == {"shared noise", "constants as released"}
+    (value,) = one.published_values(context)
+    assert {0.5, 2.0, "w = 0"} <= set(value.planted)
+    assert value.published == {"shared noise", "constants as released"}
     judged = dpbench.scorecard("khanna2024", profile="quick", results=tmp_path).verdicts.set_index("name")["verdict"]
     assert judged["Table II, FW, ε = 0.1"] != "differs"

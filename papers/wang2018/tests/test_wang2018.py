@@ -150,7 +150,7 @@ planted = [0.5, 2]
     dpbench.run_experiment("wang2018", profile="quick", config=tmp_path / "few.toml", results=tmp_path, jobs=1)
     one = experiments.get("wang2018")
     (context,) = contexts(one, "quick", tmp_path)
-    (cell,) = [cell for cell in one.cells(context) if cell.place.table == "ε = 1"]
-    assert set(cell.planted) == {0.5, 2.0} and cell.published == {"constants as released"}
+    (value,) = [value for value in one.published_values(context) if value.place.table == "ε = 1"]
+    assert set(value.planted) == {0.5, 2.0} and value.published == {"constants as released"}
     judged = dpbench.scorecard("wang2018", profile="quick", results=tmp_path).verdicts.set_index("name")["verdict"]
     assert judged["ε = 1, AdaSSP, airfoil"] != "differs"

@@ -19,7 +19,7 @@ from dpbench.study.paper import End, Ends, Paper, by_recipe, by_switches
 from dpbench.study.printed import Number
 from dpbench.study.statistics import means, plus_minus
 from dpbench.study.style import BLACK, BLUE, GREEN, GREY, RED
-from dpbench.study.value_verdict import Cell, Place
+from dpbench.study.value_verdict import Place, PublishedValue
 
 CONSTANTS, HALF = "constants as released", "half of Xᵀy"
 PAPER = Paper(__name__)
@@ -198,7 +198,7 @@ def objpert():
         yield Case(f"δ = 1e-6, ε = {epsilon:g}", epsilon, 0.0, cost)
 
 
-def cells(context: Context) -> Iterator[Cell]:
+def published_values(context: Context) -> Iterator[PublishedValue]:
     """Every mean of the file for AdaSSP and objective perturbation, beyond that of the model without noise.
 
     Fold by fold, as the folds' own variance, which both have in common, would hide the noise. SSP is not judged: noise
@@ -218,7 +218,7 @@ def cells(context: Context) -> Iterator[Cell]:
                 if own.empty:
                     continue
                 beyond = Decimal(printed(context, method, name, epsilon)) - Decimal(printed(context, BEST, name))
-                yield Cell(
+                yield PublishedValue(
                     Place(f"ε = {epsilon:g}", method, name),
                     "errors",
                     (Number("added error", str(beyond), k=paper["folds"]),),
@@ -229,4 +229,4 @@ def cells(context: Context) -> Iterator[Cell]:
                 )
 
 
-EXPERIMENT = PAPER.experiment(cells=cells)
+EXPERIMENT = PAPER.experiment(published_values=published_values)

@@ -1,4 +1,4 @@
-"""The split is the released code's; the paper runs, is drawn and has a verdict per printed cell."""
+"""The split is the released code's; the paper runs, is drawn and has a verdict per published value."""
 
 import dpbench
 import numpy as np
@@ -26,7 +26,7 @@ def test_the_test_rows_are_the_last_fifth_of_the_published_shuffle():
     np.testing.assert_array_equal(X[::500], whole.X[order[36176:]][::500])
 
 
-def test_every_printed_cell_has_a_verdict(tmp_path):
+def test_every_published_value_has_a_verdict(tmp_path):
     if not _there():
         pytest.skip("Adult is not fetched")
     one = experiments.get("yu2020")

@@ -9,7 +9,7 @@ from dpbench.study.paper import Ends, Paper
 from dpbench.study.printed import Number
 from dpbench.study.statistics import means, plus_minus
 from dpbench.study.tuning import chosen
-from dpbench.study.value_verdict import HONEST, Cell, Place
+from dpbench.study.value_verdict import HONEST, Place, PublishedValue
 
 PAPER = Paper(__name__)
 METHODS = {"aop": "AMP", "psgd": "Out-SGD", "dp-sgd": "DP-SGD", "dp-gd": "DP-GD"}
@@ -48,14 +48,14 @@ def gradient(context: Context):
     }  # fmt: skip
 
 
-def cells(context: Context) -> Iterator[Cell]:
+def published_values(context: Context) -> Iterator[PublishedValue]:
     """The printed means on Adult, each beside our runs at the best setting."""
     rows, printed = runs(context)[0], context.experiment.published()["table2"]
     for name, title in METHODS.items():
         mine = select(rows, algorithm=name)
         number = Number("accuracy", printed[title], k=printed["runs"])
         found = {HONEST: {"accuracy": mine["percent"].tolist()}} if len(mine) else {}
-        yield Cell(Place("Table 2", title, "Adult"), "table2", (number,), found, series=("Adult",))
+        yield PublishedValue(Place("Table 2", title, "Adult"), "table2", (number,), found, series=("Adult",))
 
 
-EXPERIMENT = PAPER.experiment(cells=cells)
+EXPERIMENT = PAPER.experiment(published_values=published_values)

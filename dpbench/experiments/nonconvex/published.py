@@ -19,7 +19,7 @@ from dpbench.experiments.nonconvex.rows import (
     finished,
     methods_and_epsilons,
     published,
-    published_cells,
+    published_table,
 )
 from dpbench.problems import catalogue
 from dpbench.study import printed
@@ -27,7 +27,7 @@ from dpbench.study.context import Context, memoised, select
 from dpbench.study.experiment import PLANTED
 from dpbench.study.printed import ALL, COUNT, STD, Number
 from dpbench.study.style import look
-from dpbench.study.value_verdict import HALF_AS_LONG, OTHER_DATA, Cell, Judged, Place, Runs, Switches, judge
+from dpbench.study.value_verdict import HALF_AS_LONG, OTHER_DATA, Judged, Place, PublishedValue, Runs, Switches, judge
 
 STREAM = "published stream"
 LEFT = "runs that left a row"
@@ -38,18 +38,18 @@ STARTS = {"covertype12-sigmoid": (0.539, 0.022), "ijcnn-sigmoid": (0.501, 0.008)
 
 @memoised
 def judged(context: Context) -> dict[tuple[int, str, float], Judged]:
-    """The verdicts of all cells but run times, by (table of losses, method, ε)."""
-    timeless = {key: cell for key, cell in _cells(context) if not cell.run_time}
+    """The verdicts of all published values but run times, by (table of losses, method, ε)."""
+    timeless = {key: value for key, value in _by_place(context) if not value.run_time}
     return dict(zip(timeless, judge(timeless.values(), PAPER.switches), strict=True))
 
 
-def cells(context: Context) -> Iterator[Cell]:
+def published_values(context: Context) -> Iterator[PublishedValue]:
     """One per (table of losses, method, ε) within the profile's grid, and one per printed run time."""
-    yield from (cell for _, cell in _cells(context))
+    yield from (value for _, value in _by_place(context))
 
 
-def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
-    paper = published_cells(context.experiment.published())
+def _by_place(context: Context) -> Iterator[tuple[tuple[int, str, float], PublishedValue]]:
+    paper = published_table(context.experiment.published())
     for target in TARGETS:
         rows = finished(context, target.artefact, timed=0)
         wrong = planted(context, target)
@@ -57,18 +57,18 @@ def _cells(context: Context) -> Iterator[tuple[tuple[int, str, float], Cell]]:
         there = set(methods_and_epsilons(context, target))
         for one in frames.records(select(paper, table=target.table), Published):
             at = (one.algorithm, one.epsilon)
-            if at not in there:  # the quick profile has some of the cells
+            if at not in there:  # the quick profile has some of the values
                 continue
             ours = select(rows, algorithm=one.algorithm, epsilon=one.epsilon)
             off = select(wrong, algorithm=one.algorithm, epsilon=one.epsilon)
-            yield (target.table, *at), cell(target, one, counts.get(at), ours, off)
+            yield (target.table, *at), published_value(target, one, counts.get(at), ours, off)
             if not math.isnan(one.seconds):
                 place = _place(target, one.algorithm, one.epsilon)
                 place = place._replace(column=f"{place.column}: run time")
                 # As floats 2.0 and 2.000 are one: the paper prints one decimal, or three.
                 digits = 1 if math.isclose(one.seconds, round(one.seconds, 1)) else 3
                 number = Number("seconds", printed.shown(one.seconds, digits))
-                yield (0, *at), Cell(place, target.artefact, (number,), run_time=True)
+                yield (0, *at), PublishedValue(place, target.artefact, (number,), run_time=True)
 
 
 def planted(context: Context, target: LossTable) -> pd.DataFrame:
@@ -91,7 +91,9 @@ def planted(context: Context, target: LossTable) -> pd.DataFrame:
     return pd.concat([rows, other.assign(recipe=OTHER_DATA)])
 
 
-def cell(target: LossTable, one: Published, count: Published | None, rows: pd.DataFrame, wrong: pd.DataFrame) -> Cell:
+def published_value(
+    target: LossTable, one: Published, count: Published | None, rows: pd.DataFrame, wrong: pd.DataFrame
+) -> PublishedValue:
     """A published value with our runs by the switches that are on; those of the published stream apart."""
     loss_a = "logistic" in target.problem
     runs: dict[Switches, Runs] = {}
@@ -107,7 +109,7 @@ def cell(target: LossTable, one: Published, count: Published | None, rows: pd.Da
     shares = str(_place(target, one.algorithm, 0.2)) if batch and one.epsilon != 0.2 else ""
     # Every start meets the loose target of loss B, so runs that do nothing print this very number.
     start = not loss_a and (one.mean, one.std) == STARTS[target.problem]
-    return Cell(
+    return PublishedValue(
         _place(target, one.algorithm, one.epsilon),
         target.artefact,
         numbers(one, count),
@@ -127,7 +129,7 @@ def cell(target: LossTable, one: Published, count: Published | None, rows: pd.Da
 
 
 def numbers(loss: Published, count: Published | None) -> tuple[Number, ...]:
-    """All that a cell prints of the same runs; where it prints <NA>, that no run left a row."""
+    """All that a value prints of the same runs; where it prints <NA>, that no run left a row."""
     k = loss.runs
     if not k:
         return (Number(LEFT, "0", COUNT, k=5),)
@@ -146,7 +148,7 @@ def numbers(loss: Published, count: Published | None) -> tuple[Number, ...]:
 
 
 def runs_of(rows: pd.DataFrame) -> Runs:
-    """The quantities of a cell, a value per seed; of runs that crashed, only that they left no row."""
+    """The quantities of a value, a value per seed; of runs that crashed, only that they left no row."""
     left = rows["ending"].ne(CRASHED)
     kept_rows = rows[left]
     return {
