@@ -424,7 +424,7 @@ LEADERBOARD = [
     Mutant("leaderboard/places.py", "scores.setdefault((problem, epsilon, algorithm), scale.worst)",
            "scores.setdefault((problem, epsilon, algorithm), 0.0)",
            PLACES + "a_diverged_seed_a_failed_run_and_a_missing_cell_score_the_worst", "a missing cell scores 0"),
-    Mutant("leaderboard/places.py", "waiting = {cell[:2] for cell in own", "waiting = {cell[:2] for cell in planned",
+    Mutant("leaderboard/places.py", "waiting = {at[:2] for at in own", "waiting = {at[:2] for at in planned",
            PLACES + "a_problem_that_not_every_own_method_was_run_on_waits",
            "an installed method keeps problems off the board"),
     Mutant("leaderboard/headline.py", "int((shares > 0).sum()), int(", "int((shares >= 0).sum()), int(",

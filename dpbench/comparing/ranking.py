@@ -327,11 +327,11 @@ def recommendation(ranked: Ranking, baseline: str) -> Iterator[str]:
         yield f'These methods do not beat "{baseline}": {", ".join(poor)}.'
 
 
-def beaten_by(cell: pd.DataFrame) -> pd.Series:
-    """How many of the cell's methods are better by more than two standard errors of the difference, each."""
-    mean, se = cell["mean"].to_numpy(), cell["se"].fillna(0).to_numpy()
+def beaten_by(table: pd.DataFrame) -> pd.Series:
+    """How many of the methods are better by more than two standard errors of the difference, each."""
+    mean, se = table["mean"].to_numpy(), table["se"].fillna(0).to_numpy()
     with np.errstate(invalid="ignore"):
         gap = mean[:, None] - mean[None, :]
         clear = gap > TIE * np.hypot(se[:, None], se[None, :])
     clear |= np.isinf(mean)[:, None] & np.isfinite(mean)[None, :]
-    return pd.Series(clear.sum(axis=1), index=cell.index)
+    return pd.Series(clear.sum(axis=1), index=table.index)

@@ -30,7 +30,7 @@ class Runs:
         summary: runs by status, and those found finished.
         store: where the rows are.
         missing_data: problem → data set that is not fetched.
-        waiting: cells whose settings depend on rows that are not there.
+        waiting: combinations whose settings depend on rows that are not there.
     """
 
     summary: RunSummary
@@ -124,7 +124,7 @@ def run_algorithm(
             raise NotAtHand(f"data set {dataset} is not fetched; run: dpbench fetch {dataset}")
     for problem in several(problems):  # one that was asked for by name is refused before any process starts
         method.needs.check(catalogue.declare(problem), method.name, rows=False)
-    cells = list(itertools.product(names, [positive("epsilon", each) for each in several(epsilon)]))
+    comparisons = list(itertools.product(names, [positive("epsilon", each) for each in several(epsilon)]))
     todo = [
         make_job(
             problem=problem,
@@ -137,7 +137,7 @@ def run_algorithm(
             relation=relation,
             trace=trace,
         )
-        for problem, each in cells
+        for problem, each in comparisons
         for seed in range(seeds)
     ]
     store = Store(results, "adhoc", method.name)

@@ -107,9 +107,9 @@ def compact(
         there = {key for key, *_ in rows}
         missing = (job for key, job in planned.by_key.items() if key not in there)
         partial = {(job.problem, algorithms.display_name(job.algorithm, job.parsed())) for job in missing}
-        tuned = {cell[:2] for block in one.blocks(profile) if block.tuned for cell in block.cells}
+        tuned = {at[:2] for block in one.blocks(profile) if block.tuned for at in block.combinations}
         unknown = planned.unknown | (partial & tuned)  # with more rows another setting may be the best
-        stale = {key for key, *cell in rows if key not in planned.keys and tuple(cell) not in unknown}
+        stale = {key for key, *at in rows if key not in planned.keys and tuple(at) not in unknown}
         if stale:
             store.compact(stale)
         sizes[one.name] = (len(rows) - len(stale), len(stale))

@@ -4,7 +4,7 @@ A share is what is kept of the gain of the optimum without privacy over w = 0: 1
 is worse than w = 0. On rows held out it can leave 0 to 1, so it is cut off at -1 and 1; by the training objective it is
 1 less what is left of the excess loss. Quartiles of families say more than a mean. "Better than w = 0?" is a sign test
 over families, as shares are far from normal. "A or B?" is asked of the default and every other method, and of nothing
-else, so there is no search; its interval is a bootstrap over families, and over the seeds of every cell within them.
+else, so there is no search; its interval is a bootstrap over families, and over the seeds within them.
 """
 
 from __future__ import annotations
@@ -110,13 +110,13 @@ def against(
 ) -> list[Against]:
     """The default against every method of `scores` (problem, algorithm, score), at one ε.
 
-    losses: (problem, algorithm, loss), a row per seed. choice: problem → the method that is the default there. A cell
-    without losses keeps its score in every draw.
+    losses: (problem, algorithm, loss), a row per seed. choice: problem → the method that is the default there. A
+    method without losses keeps its score in every draw.
     """
     # A fixed seed: the page must not change from build to build.
     rng = np.random.default_rng(0)
     seeds = {at: table["loss"].to_numpy(float) for at, table in losses.groupby(METHOD[::2])}
-    drawn = {at: _scores(seeds.get(at), at[0], scale, score, rng) for at, score in _by_cell(scores).items()}
+    drawn = {at: _scores(seeds.get(at), at[0], scale, score, rng) for at, score in _by_method(scores).items()}
     # Of a problem on which the default is another entrant both are the same runs, in every draw too.
     default = {p: drawn.get((p, choice.get(p, AUTO)), values) for (p, name), values in drawn.items() if name == AUTO}
     results = []
@@ -148,17 +148,17 @@ class Reach(NamedTuple):
 
 
 def reach(losses: pd.DataFrame, nulls: Mapping[str, float], choice: Mapping[str, str]) -> list[Reach]:
-    """Of each problem of `losses`, by a one-sided sign test over the seeds of a cell; by n.
+    """Of each problem of `losses`, by a one-sided sign test over seeds; by n.
 
-    losses: (problem, ε, algorithm, loss). Where any method will do, all of a cell are tested, so their level is shared.
+    losses: (problem, ε, algorithm, loss). Where any method will do, all at an ε are tested, so their level is shared.
     """
     from scipy.stats import binom
 
     below = losses.assign(below=losses["loss"] < losses["problem"].map(nulls))
-    cells = below.groupby(METHOD)["below"].agg(["sum", "size"]).reset_index()
-    cells["p"] = binom.sf(cells["sum"] - 1, cells["size"], 0.5)
+    tests = below.groupby(METHOD)["below"].agg(["sum", "size"]).reset_index()
+    tests["p"] = binom.sf(tests["sum"] - 1, tests["size"], 0.5)
     results = []
-    for problem, rows in cells.groupby("problem"):
+    for problem, rows in tests.groupby("problem"):
         own = rows[rows["algorithm"].eq(choice.get(str(problem), "")) & rows["p"].lt(1 - LEVEL)]
         count = rows.groupby("epsilon")["algorithm"].transform("size")
         some = rows[rows["p"] < (1 - LEVEL) / count].sort_values(["epsilon", "p", "algorithm"])
@@ -167,7 +167,7 @@ def reach(losses: pd.DataFrame, nulls: Mapping[str, float], choice: Mapping[str,
     return sorted(results, key=lambda one: (one.n, one.problem))
 
 
-def _by_cell(scores: pd.DataFrame) -> dict[tuple[str, str], float]:
+def _by_method(scores: pd.DataFrame) -> dict[tuple[str, str], float]:
     return dict(zip(zip(scores["problem"], scores["algorithm"], strict=True), scores["score"], strict=True))
 
 

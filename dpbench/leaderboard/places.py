@@ -27,8 +27,8 @@ EXCESS, HELD = "excess", "held_loss"  # the two losses that are scored, columns 
 NOTHING, AUTO = "nothing", "auto"  # entrants: w = 0, and the method that users get where they name none
 DEFAULT = "the default (auto)"  # how tables call the latter
 LEVEL = 0.95
-CELL = ["problem", "epsilon"]
-METHOD = [*CELL, "algorithm"]
+COMPARISON = ["problem", "epsilon"]
+METHOD = [*COMPARISON, "algorithm"]
 
 
 class Scale(NamedTuple):
@@ -79,10 +79,10 @@ def losses(runs: pd.DataFrame, column: str = EXCESS) -> pd.DataFrame:
     return untimed.assign(loss=loss.clip(lower=0.0))
 
 
-def pick(table: pd.DataFrame, cell: list[str], by: str) -> pd.DataFrame:
-    """Of each cell the row with the lowest `by`; of equals the first. The one way in which settings are chosen."""
+def pick(table: pd.DataFrame, group: list[str], by: str) -> pd.DataFrame:
+    """Of each group the row with the lowest `by`; of equals the first. The one way in which settings are chosen."""
     # Stable, so that ties fall to the first in the table on every machine.
-    return table.sort_values(by, kind="stable").drop_duplicates(cell)
+    return table.sort_values(by, kind="stable").drop_duplicates(group)
 
 
 def means(rows: pd.DataFrame) -> pd.DataFrame:
@@ -102,15 +102,15 @@ def finished(
     """
     there = set(table[METHOD].itertuples(index=False, name=None))
     entered = {name for *_, name in there}
-    planned = [cell for cell in planned if cell[2] not in installed or cell[2] in entered]
+    planned = [at for at in planned if at[2] not in installed or at[2] in entered]
     # Only dpbench's own methods keep a problem waiting: a stranger's package must not hold up the board.
-    own = [cell for cell in planned if cell[2] not in installed]
-    waiting = {cell[:2] for cell in own if cell not in there}
+    own = [at for at in planned if at[2] not in installed]
+    waiting = {at[:2] for at in own if at not in there}
     # A problem counts once all are there: else an early table would favour who was run first.
-    whole = {cell[:2] for cell in own} - waiting
-    kept = [tuple(at) in whole for at in table[CELL].itertuples(index=False, name=None)]
+    whole = {at[:2] for at in own} - waiting
+    kept = [tuple(at) in whole for at in table[COMPARISON].itertuples(index=False, name=None)]
     begun = {at[:2] for at in there}
-    left = [cell for cell in planned if cell[:2] in whole]
+    left = [at for at in planned if at[:2] in whole]
     return table[np.array(kept, dtype=bool)], left, len(waiting & begun)
 
 
@@ -121,16 +121,16 @@ def scored(table: pd.DataFrame, scale: Scale, planned: Iterable[tuple[str, float
     entrant.
     """
     there = pick(table[table["problem"].isin(scale.nulls)], METHOD, "mean")
-    cells = set(there[CELL].itertuples(index=False, name=None))
+    comparisons = set(there[COMPARISON].itertuples(index=False, name=None))
     scores = {
         (problem, epsilon, name): float(scale.scores(problem, mean))
         for problem, epsilon, name, mean in there[[*METHOD, "mean"]].itertuples(index=False)
     }
     for problem, epsilon, algorithm in planned:
-        if (problem, epsilon) in cells:
+        if (problem, epsilon) in comparisons:
             # A method that ought to have run and did not is scored as one that failed.
             scores.setdefault((problem, epsilon, algorithm), scale.worst)
-    scores |= {(*cell, NOTHING): 0.0 for cell in cells}
+    scores |= {(*at, NOTHING): 0.0 for at in comparisons}
     rows = [(*at, value) for at, value in scores.items()]
     return pd.DataFrame(rows, columns=[*METHOD, "score"])
 
@@ -138,8 +138,8 @@ def scored(table: pd.DataFrame, scale: Scale, planned: Iterable[tuple[str, float
 def with_auto(table: pd.DataFrame, choice: Mapping[str, str], worst: float = CLIP) -> pd.DataFrame:
     """`scored` rows with the default's beside: on each problem the method's of `choice`, `worst` where missing."""
     chosen = table[table["algorithm"].eq(table["problem"].map(dict(choice)))].assign(algorithm=AUTO)
-    cells = table[table["problem"].isin(choice)][CELL].drop_duplicates()
-    missing = cells.merge(chosen[[*CELL, "score"]], on=CELL, how="left")
+    comparisons = table[table["problem"].isin(choice)][COMPARISON].drop_duplicates()
+    missing = comparisons.merge(chosen[[*COMPARISON, "score"]], on=COMPARISON, how="left")
     filled = missing.assign(algorithm=AUTO, score=missing["score"].fillna(worst))
     return pd.concat([table, filled[table.columns]], ignore_index=True)
 
@@ -221,7 +221,7 @@ def simultaneous(values: np.ndarray, level: float = LEVEL) -> np.ndarray:
 
 
 class Price(NamedTuple):
-    """What another way to settings costs: the ratio of mean excess losses to the rule's, over shared cells."""
+    """What another way to settings costs: the ratio of mean excess losses to the rule's, over `cells` of both."""
 
     ratio: float
     low: float
@@ -231,9 +231,9 @@ class Price(NamedTuple):
 
 
 def price(rule: pd.DataFrame, other: pd.DataFrame, families: Mapping[str, str]) -> Price:
-    """The geometric mean over families of other's mean loss over the rule's, in the cells that both have.
+    """The geometric mean over families of other's mean loss over the rule's, where both have a mean.
 
-    rule, other: rows of `means`, one per cell and method. Losses are clipped at 10^±CLIP of one another.
+    rule, other: rows of `means`, one per (problem, ε) and method. Losses are clipped at 10^±CLIP of one another.
     """
     shared = rule[[*METHOD, "mean"]].merge(other[[*METHOD, "mean"]], on=METHOD, suffixes=("", "_other"))
     logs = [

@@ -76,7 +76,7 @@ def choice(problem: str) -> str:
 def chosen(rows: pd.DataFrame) -> pd.DataFrame:
     """Of `places.losses` rows of the nearby track: each method's setting with the lowest mean on the first seeds.
 
-    By its other seeds alone. A cell of which not all candidates are there is left out.
+    By its other seeds alone. Methods of which candidates are missing are left out.
     """
     sizes = rows[rows["seed"] < TUNED_ON].groupby([*METHOD, "settings"], sort=True).agg(size=("loss", "size"))
     seen = sizes[sizes["size"] == TUNED_ON].reset_index()
@@ -156,8 +156,8 @@ def _admitted(problem: str, name: str, settings: dict[str, Any]) -> bool:
 def expand(block: GridEntry) -> list[GridEntry]:
     """A block of a track: one per (problem, method, ε), with the settings of the track named in `settings`."""
     track = block.settings[TRACK]
-    cells = itertools.product(block.problems, entrants.named(block), block.epsilon)
-    return [one for cell in cells if (one := _block(block, track, *cell)) is not None]
+    combinations = itertools.product(block.problems, entrants.named(block), block.epsilon)
+    return [one for at in combinations if (one := _block(block, track, *at)) is not None]
 
 
 def default_blocks(profile: str, grid: Grid) -> list[GridEntry]:

@@ -30,7 +30,7 @@ from dpbench.study.style import GREY, figure_style, look, problem_title
 from dpbench.study.tuning import chosen
 
 PROFILE = "adhoc"
-CELL = ["problem", "epsilon", "algorithm", "settings", "accounting", "relation"]
+CONFIGURATION = ["problem", "epsilon", "algorithm", "settings", "accounting", "relation"]
 # Of the full profile's half a million rows, only these columns are read.
 READ = ("experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation", "seed", "timed",
         "private", "status", "excess", "key")  # fmt: skip
@@ -93,14 +93,14 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
         return whole.assign(mean=[], se=[], seeds=[])
     # Accounting and relation are settings here: a reader wants the best line of a method, whatever it ran under.
     by = ["problem", "algorithm", "epsilon"]
-    settings = [name for name in (*CELL, "experiment") if name not in by]
-    return means(chosen(whole.assign(excess=excess(whole)), by, settings), [*CELL, "experiment"])
+    settings = [name for name in (*CONFIGURATION, "experiment") if name not in by]
+    return means(chosen(whole.assign(excess=excess(whole)), by, settings), [*CONFIGURATION, "experiment"])
 
 
 def _outputs(rows: pd.DataFrame, traces: pd.DataFrame, others: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
     """(file, title, figure or table)."""
     ended = rows[outcomes.has_result(rows["status"])]
-    table = means(ended.assign(excess=excess(ended)), CELL, planned=("epsilon_planned", "max"),
+    table = means(ended.assign(excess=excess(ended)), CONFIGURATION, planned=("epsilon_planned", "max"),
                   checked=("checked_by", "first"), private=("private", "all"))  # fmt: skip
     if len(table):
         yield "excess", "Excess loss against ε", _against_epsilon(table, others)
@@ -164,7 +164,7 @@ def _best(others: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
 
 
 def _finding(table: pd.DataFrame, others: pd.DataFrame) -> str:
-    """Your best setting against the best of the full profile, over the cells (problem, ε) that both have."""
+    """Your best setting against the best of the full profile, over the comparisons (problem, ε) that both have."""
     ratios = []
     for (problem, epsilon), mine in frames.groups(table, ProblemEpsilon):
         theirs = others[others["problem"].eq(problem) & others["epsilon"].eq(epsilon)]
@@ -204,7 +204,7 @@ def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
                       label=f"{style.label}, full profile")  # fmt: skip
         own = table[table["problem"].eq(problem)]
         numbers: Counter[str] = Counter()
-        for i, ((method, *_), mine) in enumerate(own.groupby(CELL[2:], sort=False)):
+        for i, ((method, *_), mine) in enumerate(own.groupby(CONFIGURATION[2:], sort=False)):
             name = str(method)
             numbers[name] += 1
             label = f"{look(name).label}, yours" + (f" (setting {numbers[name]})" if numbers[name] > 1 else "")
@@ -223,13 +223,15 @@ def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
 
 def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
     """Means over seeds after each iteration, a panel per problem."""
-    own = ended[[*CELL, "key"]]
-    table = means(traces.merge(own, on="key"), [*CELL, "iteration"]).assign(se=lambda frame: frame["se"].fillna(0.0))
+    own = ended[[*CONFIGURATION, "key"]]
+    table = means(traces.merge(own, on="key"), [*CONFIGURATION, "iteration"]).assign(
+        se=lambda frame: frame["se"].fillna(0.0)
+    )
     problems = list(dict.fromkeys(table["problem"]))
     page = _panels(problems)
     for axis, problem in page.over(problems, title=problem_title):
-        cells = table[table["problem"].eq(problem)].groupby(CELL, sort=False)
-        for i, ((_, epsilon, name, settings, *_), line) in enumerate(cells):
+        curves = table[table["problem"].eq(problem)].groupby(CONFIGURATION, sort=False)
+        for i, ((_, epsilon, name, settings, *_), line) in enumerate(curves):
             # Iteration 0 is the start, the same for all, and would stretch the axis.
             line = line[line["iteration"] > 0].sort_values("iteration")
             label = f"{look(str(name)).label}, ε = {epsilon:g}, {in_words(str(settings)) or 'defaults'}"

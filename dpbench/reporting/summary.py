@@ -1,9 +1,9 @@
-"""What the rows of a folder come to, small enough to commit: a mean per setting, a word per claim.
+"""What the rows of a folder come to, small enough to commit: a mean per configuration, a word per claim.
 
 A summary is read from a folder of rows (`results/quick`, or one experiment's in it) or from the file that `save` wrote.
 Nothing in it depends on the machine: no seconds, no memory, no versions. The same seeds draw the same numbers
 everywhere, so two summaries of one grid differ by rounding, except where rounding decides (an early stop, an argmax).
-`diff` lists the settings whose means moved by more than their errors, and the verdicts that changed.
+`diff` lists the configurations whose means moved by more than their errors, and the verdicts that changed.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from dpbench.study.statistics import or_infinite
 from dpbench.study.value_verdict import NO_DATA, Judged
 
 # What replicates have in common: all but the seed.
-CELL = ["experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation"]
-COLUMNS = [*CELL, "n", "mean", "se"]
+CONFIGURATION = ["experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation"]
+COLUMNS = [*CONFIGURATION, "n", "mean", "se"]
 JUDGED = ["experiment", "claim", "verdict"]
 # Fewer than a double has: the last ones differ between processors.
 DIGITS = 8
@@ -43,10 +43,10 @@ ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, m
 
 @dataclass(frozen=True)
 class Summary:
-    """cells: a row per setting (`COLUMNS`); verdicts: a row per verdict (`JUDGED`); name: where both come from."""
+    """configurations: a row each (`COLUMNS`); verdicts: a row per verdict (`JUDGED`); name: where both come from."""
 
     name: str
-    cells: pd.DataFrame
+    configurations: pd.DataFrame
     verdicts: pd.DataFrame
 
 
@@ -64,8 +64,8 @@ def load(source: str | Path) -> Summary:
 
 
 def save(summary: Summary, path: Path) -> None:
-    """Write a summary as JSON, a cell a line, sorted: two versions of it can be compared line by line."""
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.cells))
+    """Write a summary as JSON, a configuration a line, sorted: two versions of it can be compared line by line."""
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.configurations))
     words = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.verdicts))
     files.write(path, f'{{"format": {FORMAT},\n"cells": [\n{lines}\n],\n"verdicts": [\n{words}\n]}}\n')
 
@@ -74,12 +74,12 @@ def _of_rows(path: Path, profile: Path, names: list[str]) -> Summary:
     parts, judged = [], []
     for name in names:
         store = Store(profile.parent, profile.name, name)
-        parts.append(cells(store.runs()).assign(experiment=name)[COLUMNS])
+        parts.append(aggregated(store.runs()).assign(experiment=name)[COLUMNS])
         if name in experiments.names() and profile.name in experiments.get(name).grid():
             for context in contexts(experiments.get(name), profile.name, profile.parent):
                 judged += [[name, statement(claim, verdict), verdict.word] for claim, verdict in verdicts(context)]
                 judged += [[name, f"{one.value.name} (printed)", verdict_words(one)] for one in judged_values(context)]
-    table = pd.concat(parts, ignore_index=True).sort_values(CELL, ignore_index=True)
+    table = pd.concat(parts, ignore_index=True).sort_values(CONFIGURATION, ignore_index=True)
     return Summary(str(path), table, pd.DataFrame(judged, columns=JUDGED))
 
 
@@ -88,8 +88,8 @@ def verdict_words(one: Judged) -> str:
     return f"{one.word}; survives: {survival(one)}" if one.survival else one.word
 
 
-def cells(runs: pd.DataFrame) -> pd.DataFrame:
-    """Mean and standard error per setting of the excess loss, else of the objective, else of a sweep's median.
+def aggregated(runs: pd.DataFrame) -> pd.DataFrame:
+    """Mean and standard error per configuration of the excess loss, else of the objective, else of a sweep's median.
 
     Timed runs repeat the numbers of untimed ones and are left out; a failed run counts as none.
     """
@@ -104,12 +104,12 @@ def cells(runs: pd.DataFrame) -> pd.DataFrame:
         sweep=runs["sweep"].fillna("").astype(str),
         relation=runs["relation"].fillna("").astype(str),
     )
-    # Runs that are wrong on purpose, and sweeps, are settings of their own.
+    # Runs that are wrong on purpose, and sweeps, are configurations of their own.
     wrong = runs["planted"].map(lambda factor: "" if pd.isna(factor) else f"; noise × {factor:g}")
     swept_over = runs["sweep"].map(lambda text: f"; swept {text}" if text else "")
     runs = runs.assign(settings=runs["settings"] + swept_over + wrong)
     with np.errstate(invalid="ignore"):
-        table = runs.groupby(CELL[1:], sort=False)["value"].agg(n="count", mean="mean", se="sem")
+        table = runs.groupby(CONFIGURATION[1:], sort=False)["value"].agg(n="count", mean="mean", se="sem")
     return table.reset_index()
 
 
@@ -140,20 +140,20 @@ def _read(path: Path) -> Summary:
 
 
 def summarise(source: str | os.PathLike[str], target: str | os.PathLike[str]) -> int:
-    """Write the summary of a folder of rows to a file that `diff` reads; how many settings it has."""
+    """Write the summary of a folder of rows to a file that `diff` reads; how many configurations it has."""
     summary = load(Path(source))
     save(summary, Path(target))
-    return len(summary.cells)
+    return len(summary.configurations)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """moved: cells with both means, their errors and `apart` (in standard errors of the difference), the largest first.
+    """moved: configurations with both means, their errors and `apart`, in standard errors, the largest first.
 
     changed: claims and published values with either verdict. compared, judged: how many of each are on both sides;
-    exact, close: how many of the compared cells agree to the digits that a summary keeps, and to `ROUNDING`; chance:
-    about how many cells would have moved by as much if the two sides had drawn independently; only: how many cells are
-    on one side alone, first and second; missing: the experiments that the first has no setting of, and that the second
+    exact, close: how many of the compared agree to the digits that a summary keeps, and to `ROUNDING`; chance:
+    about how many would have moved by as much if the two sides had drawn independently; only: how many are
+    on one side alone, first and second; missing: the experiments that the first has none of, and that the second
     has not.
     """
 
@@ -175,11 +175,11 @@ class Difference:
     def __str__(self) -> str:
         within = self.compared - self.exact - self.close - len(self.moved)
         return (
-            f"{self.compared:,} settings on both sides: {self.exact:,} equal to {DIGITS} digits, {self.close:,} up to "
-            f"rounding, {within:,} within their errors, {len(self.moved):,} moved; "
+            f"{self.compared:,} configurations on both sides: {self.exact:,} equal to {DIGITS} digits, "
+            f"{self.close:,} up to rounding, {within:,} within their errors, {len(self.moved):,} moved; "
             f"{self.judged} verdicts on both sides, {len(self.changed)} changed"
-            + (f"; {self.only[0]:,} settings only on the first" if self.only[0] else "")
-            + (f"; {self.only[1]:,} settings only on the second" if self.only[1] else "")
+            + (f"; {self.only[0]:,} configurations only on the first" if self.only[0] else "")
+            + (f"; {self.only[1]:,} configurations only on the second" if self.only[1] else "")
             + "".join(
                 f"; the {side} has nothing of {', '.join(names)}"
                 for side, names in zip(("first", "second"), self.missing, strict=True)
@@ -189,15 +189,17 @@ class Difference:
 
 
 def between(first: Summary, second: Summary, errors: float = ERRORS) -> Difference:
-    """What differs. A cell has moved when its means are apart by more than `errors` standard errors and by rounding.
+    """What differs. A mean has moved when it is apart by more than `errors` standard errors and by rounding.
 
-    A mean over one seed has no error: it has moved when it is apart by more than rounding. A setting that diverged or
+    A mean over one seed has no error: it has moved when it is apart by more than rounding. One that diverged or
     failed on one side alone has moved, too. What is on one side alone is counted, and is no difference: data may not
     be there. Likewise a verdict that waits for rows on either side.
     """
     from scipy.stats import t
 
-    both = first.cells.merge(second.cells, on=CELL, how="outer", suffixes=("_a", "_b"), indicator=True)
+    both = first.configurations.merge(
+        second.configurations, on=CONFIGURATION, how="outer", suffixes=("_a", "_b"), indicator=True
+    )
     only = tuple(int((both["_merge"] == side).sum()) for side in ("left_only", "right_only"))
     both = both[both["_merge"] == "both"].drop(columns="_merge")
     a, b = both["mean_a"].to_numpy(), both["mean_b"].to_numpy()
@@ -234,7 +236,7 @@ def between(first: Summary, second: Summary, errors: float = ERRORS) -> Differen
 
 def _beyond(one: Summary, other: Summary) -> tuple[str, ...]:
     """The experiments of one summary that the other has not."""
-    return tuple(sorted(set(one.cells["experiment"]) - set(other.cells["experiment"])))
+    return tuple(sorted(set(one.configurations["experiment"]) - set(other.configurations["experiment"])))
 
 
 def _alike(a: Any, b: Any) -> Any:
@@ -243,7 +245,7 @@ def _alike(a: Any, b: Any) -> Any:
 
 
 def diff(first: str | os.PathLike[str], second: str | os.PathLike[str], *, errors: float = ERRORS) -> Difference:
-    """What differs between two sets of results: settings whose means moved, verdicts that changed.
+    """What differs between two sets of results: configurations whose means moved, verdicts that changed.
 
     Args:
         first, second: folders of rows, as "results/quick", or summaries that `summarise` wrote.

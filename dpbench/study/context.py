@@ -94,9 +94,9 @@ class Context:
         """Their ε, rising."""
         return sorted({e for block in self.blocks(artefact, **equal) for e in block.epsilon})
 
-    def cells(self, artefact: str, **equal: Any) -> set[tuple[str, str, float]]:
+    def combinations(self, artefact: str, **equal: Any) -> set[tuple[str, str, float]]:
         """Their (problem, algorithm, ε): what is asked for, be it there or not."""
-        return {cell for block in self.blocks(artefact, **equal) for cell in block.cells}
+        return {at for block in self.blocks(artefact, **equal) for at in block.combinations}
 
     def command(self, artefact: str) -> str:
         """The command that fills the artefact's gaps; "" for those of all."""

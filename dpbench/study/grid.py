@@ -50,7 +50,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
     planted: what the noise is multiplied by, for runs that are wrong on purpose (see `run.jobs.Job`); "best" settings
         are those of the right runs.
     timed: repetitions whose seconds are measured alone; 0 for runs that go to the pool in batches.
-    timed_if: time a cell (all seeds of one setting) only if every one of its untimed runs ended so: by their `ending`,
+    timed_if: time a configuration (all its seeds) only if every one of its untimed runs ended so: by their `ending`,
         or by their `status` where the method has no word of its own.
     """
 
@@ -105,7 +105,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
         return [name for name, value in self.settings.items() if value == BEST]
 
     @property
-    def cells(self) -> Iterator[tuple[str, str, float]]:
+    def combinations(self) -> Iterator[tuple[str, str, float]]:
         """(problem, algorithm, ε) of the block."""
         return itertools.product(self.problems, self.algorithms, self.epsilon)
 
@@ -130,7 +130,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
         how = ("accounting", "delta", "relation", "timed_if", "sweep", "held_out")
         return (
             all(getattr(self, name) == getattr(other, name) for name in how)
-            and {*self.cells} <= {*other.cells}
+            and {*self.combinations} <= {*other.combinations}
             and self.seeds <= other.seeds
             and self.timed <= other.timed
             and (self.timed > 0) == (other.timed > 0)
@@ -155,11 +155,11 @@ def serving(artefact: str, blocks: list[GridEntry]) -> list[GridEntry]:
     """The blocks that an artefact needs: those that name it, and those that tune these."""
     tried: dict[tuple[str, str], list[GridEntry]] = defaultdict(list)
     for block in blocks:
-        for cell in itertools.product(block.problems, block.algorithms):
-            tried[cell].append(block)
+        for pair in itertools.product(block.problems, block.algorithms):
+            tried[pair].append(block)
     own = [block for block in blocks if artefact in block.artefacts]
-    cells = [(one, cell) for one in own if one.tuned for cell in itertools.product(one.problems, one.algorithms)]
-    needed = {*own, *(block for one, cell in cells for block in tried[cell] if block.tunes(one))}
+    pairs = [(one, pair) for one in own if one.tuned for pair in itertools.product(one.problems, one.algorithms)]
+    needed = {*own, *(block for one, pair in pairs for block in tried[pair] if block.tunes(one))}
     return [block for block in blocks if block in needed]
 
 

@@ -16,9 +16,9 @@ from dpbench.study.tuning import summarise
 
 
 def by_setting(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per setting: `tuning.summarise`, the mean objective, the ε planned and realised, who checked it."""
-    cell = ["problem", "algorithm", "epsilon", "settings"]
-    spent = rows.groupby(cell, sort=False).agg(
+    """One row per configuration: `tuning.summarise`, the mean objective, the ε planned and realised, who checked it."""
+    configuration = ["problem", "algorithm", "epsilon", "settings"]
+    spent = rows.groupby(configuration, sort=False).agg(
         private=("private", "all"),
         planned=("epsilon_planned", "max"),
         realised=("epsilon_realised", "median"),
@@ -26,7 +26,7 @@ def by_setting(rows: pd.DataFrame) -> pd.DataFrame:
         checked=("checked_by", "first"),
         code=("code", "first"),
     )
-    return summarise(rows).join(spent, on=cell)
+    return summarise(rows).join(spent, on=configuration)
 
 
 def not_private(rows: pd.DataFrame) -> list[str]:

@@ -297,9 +297,9 @@ def by_recipe(rows: pd.DataFrame, data: str = OTHER_DATA, /, **columns: str) -> 
 
 @dataclass(frozen=True, order=True)
 class End:
-    """Where runs of one cell end, ordered by mean: the mean over seeds, its standard error, how many seeds.
+    """Where the runs of one key end, ordered by mean: the mean over seeds, its standard error, how many seeds.
 
-    key: the cell, and what else its table has of it: `end["T"]`, in words {end[T]}.
+    key: names and values, and what else its table has of it: `end["T"]`, in words {end[T]}.
     """
 
     mean: float
@@ -323,16 +323,16 @@ class Ends:
     """Means by named keys, as claims read them: `ends(algorithm="dp-hb", c=1)`.
 
     Args:
-        table: a row per cell with the columns of `statistics.Mean`.
-        artefact: whose rows they are: what a reader runs where a cell is missing.
-        words: what a missing cell is called, as "{algorithm} at c = {c:g}".
+        table: a row per key with the columns of `statistics.Mean`.
+        artefact: whose rows they are: what a reader runs where one is missing.
+        words: what a missing one is called, as "{algorithm} at c = {c:g}".
     """
 
     def __init__(self, table: pd.DataFrame, artefact: str, words: str) -> None:
         self._table, self._artefact, self._words = table, artefact, words
 
     def matching(self, **key: Any) -> list[End]:
-        """Every cell with this key, which may leave columns open."""
+        """Every end with this key, which may leave columns open."""
         rows = select(self._table, **key)
         return [
             End(mean.mean, mean.se, mean.seeds, record)
@@ -346,7 +346,7 @@ class Ends:
         raise NotEnough(self._words.format_map(key), self._artefact)
 
     def __call__(self, **key: Any) -> End:
-        """The one cell with this key, or of several the lowest mean; NotEnough where there is none."""
+        """The one end with this key, or of several the lowest mean; NotEnough where there is none."""
         return min(self.all(**key))
 
 

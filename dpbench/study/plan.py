@@ -124,7 +124,9 @@ class Planner:
         tuned, swept, seeds = block.tuned, block.swept, range(block.seeds)
         lists = {name: block.values(name) for name in block.settings if name not in (*tuned, *swept)}
         given = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
-        for (problem, algorithm, epsilon), fixed, planted in itertools.product(block.cells, given, block.planted):
+        for (problem, algorithm, epsilon), fixed, planted in itertools.product(
+            block.combinations, given, block.planted
+        ):
             awaited = ""
             settings = self._best(block, problem, algorithm, epsilon, fixed) if tuned else fixed
             if settings is None:
@@ -260,5 +262,5 @@ def _notes(planned: JobPlan, unfinished: set[str], beyond: int, hours: float) ->
         notes.append(f"{beyond} {NOT_APPLICABLE}: ε is out of reach of their accounting")
     if planned.waiting:
         wait = "waits" if len(planned.waiting) == 1 else "wait"
-        notes.append(f"{counted(len(planned.waiting), 'cell')} {wait} for other runs")
+        notes.append(f"{counted(len(planned.waiting), 'combination')} {wait} for other runs")
     return "; ".join(notes)

@@ -96,15 +96,15 @@ class Tuner:
         without = np.isnan(excess) | (np.array(columns.status, dtype=object) == "diverged")
         self._excess: list[float] = np.where(without, math.inf, excess).tolist()
         usable = {status: status in RESULTS for status in {*columns.status}}
-        cells = zip(columns.problem, columns.algorithm, columns.epsilon, strict=True)
-        for row, (cell, timed, status) in enumerate(zip(cells, columns.timed, columns.status, strict=True)):
+        combinations = zip(columns.problem, columns.algorithm, columns.epsilon, strict=True)
+        for row, (at, timed, status) in enumerate(zip(combinations, columns.timed, columns.status, strict=True)):
             if timed == 0 and usable[status]:
-                self._rows[cell].append(row)
+                self._rows[at].append(row)
 
-    def _rows_with_results(self, cell: tuple[str, str, float]) -> dict[tuple[str, str], list[int]]:
+    def _rows_with_results(self, at: tuple[str, str, float]) -> dict[tuple[str, str], list[int]]:
         """(settings, sweep) → the rows with a result, of (problem, algorithm, ε), by seed."""
         settings, sweep, tried = self._columns.settings, self._columns.sweep, defaultdict(list)
-        for row in sorted(self._rows.get(cell, ()), key=self._columns.seed.__getitem__):  # a plan has those keys
+        for row in sorted(self._rows.get(at, ()), key=self._columns.seed.__getitem__):  # a plan has those keys
             tried[settings[row], sweep[row] or ""].append(row)
         return tried
 
@@ -130,7 +130,7 @@ class Tuner:
         job = make_job(problem=problem, algorithm=algorithm, epsilon=epsilon, seed=0, settings=fixed,
                        accounting=accounting, delta=delta, relation=relation)  # fmt: skip
         shown = algorithms.display_name(algorithms.reference(algorithm)[0], given)
-        cells: dict[tuple[tuple[Any, ...], str], dict[int, Any]] = defaultdict(dict)
+        losses: dict[tuple[tuple[Any, ...], str], dict[int, Any]] = defaultdict(dict)
         for (settings, sweep), rows in self._tried((problem, shown, epsilon)).items():
             axes, values = settings_of(sweep), settings_of(settings)
             # A sweep over another setting holds runs of other settings than are asked for.
@@ -144,8 +144,8 @@ class Tuner:
             found = zip(rows, seeds, key_of.of(seeds, [0]), strict=True)
             excess_of = self._sweep if axes else self._excess.__getitem__
             excesses = {seed: excess_of(row) for row, seed, key in found if keys[row] == key}
-            cells[tuple(chosen.values()), sweep] |= excesses
-        choice = choose({cell: cells[cell] for cell in sorted(cells, key=lambda cell: cell[0])}, split)
+            losses[tuple(chosen.values()), sweep] |= excesses
+        choice = choose({at: losses[at] for at in sorted(losses, key=lambda at: at[0])}, split)
         if choice is None:
             return None
         (alone, sweep), member, _ = choice  # of equals the smallest
@@ -196,19 +196,19 @@ def chosen(
     groups: dict[tuple[Any, ...], dict[tuple[Any, ...], dict[int, list[int]]]] = {}  # … → setting → seed → rows
     names = [rows[name].to_numpy(object) for name in (*by, *settings, "seed")]
     for i, (*at, seed) in enumerate(zip(*names, strict=True)):
-        cell = groups.setdefault(tuple(at[: len(by)]), {}).setdefault(tuple(at[len(by) :]), {})
-        cell.setdefault(seed, []).append(i)
+        by_seed = groups.setdefault(tuple(at[: len(by)]), {}).setdefault(tuple(at[len(by) :]), {})
+        by_seed.setdefault(seed, []).append(i)
     scored: list[int] = []
-    for cells in groups.values():
+    for by_setting in groups.values():
         # A seed has several rows of one setting where an -opt method is asked for T and 2T and runs the same T'.
         means_of = {
-            cell: {s: losses[at[0]] if len(at) == 1 else losses[at].mean(axis=0) for s, at in one.items()}
-            for cell, one in cells.items()
+            setting: {s: losses[at[0]] if len(at) == 1 else losses[at].mean(axis=0) for s, at in one.items()}
+            for setting, one in by_setting.items()
         }
         choice = choose(means_of, split)
         if choice is not None:
             winner, _, seeds = choice
-            scored += [row for seed in seeds for row in cells[winner][seed]]
+            scored += [row for seed in seeds for row in by_setting[winner][seed]]
     return rows.iloc[sorted(scored)]
 
 

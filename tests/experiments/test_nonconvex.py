@@ -170,7 +170,7 @@ def test_cells_count_seeds_and_time_only_whole_cells(experiment, context):
     fails = lambda job: "not terminated (cap)" if job.algorithm == "opt" and job.seed else "terminated"  # noqa: E731
     ends_as(experiment, context.store, wanted=only("ijcnn-logistic"), ending=fails)
     rows = select(paper_rows.finished(context, "table3"), variant="")
-    table = paper_rows.cells(rows).set_index(["algorithm", "epsilon"])
+    table = paper_rows.aggregated(rows).set_index(["algorithm", "epsilon"])
     opt, other = table.loc[("opt", 0.2)], table.loc[("opt-b", 0.2)]
     assert (opt["terminated"], opt["capped"]) == (1, opt["seeds"] - 1)
     assert opt["capped"] > 1

@@ -26,7 +26,7 @@ def test_the_full_grid_is_the_papers(experiment):
     """Seven ε and 15 seeds on the paper's data; T of DP-GD on both sides of where the noise model has its best."""
     grid = {}
     for block in experiment.blocks("full", "fig2"):
-        for problem, algorithm, epsilon in block.cells:
+        for problem, algorithm, epsilon in block.combinations:
             grid.setdefault((problem, algorithm, epsilon), set()).update(block.settings.get("T", [0]))
             assert block.seeds == 15 or min(block.settings["T"]) >= 2500  # only the longest runs have fewer
     names = ("dp-gd", "dp-sgd", "aop", "damped-newton", "dp-newton-hess-clip", "dp-newton-hess-add",

@@ -105,8 +105,8 @@ def test_timed_rows_do_not_count_and_an_excess_of_nothing_is_no_success():
 
 
 def test_settings_are_picked_by_the_lowest_of_what_is_named_and_the_first_of_equals():
-    tried = pd.DataFrame({"cell": [1, 1, 1, 2], "by": [2.0, 1.0, 1.0, 9.0], "other": [0.0, 5.0, 4.0, 1.0]})
-    assert places.pick(tried, ["cell"], "by")["other"].tolist() == [5.0, 1.0]
+    tried = pd.DataFrame({"group": [1, 1, 1, 2], "by": [2.0, 1.0, 1.0, 9.0], "other": [0.0, 5.0, 4.0, 1.0]})
+    assert places.pick(tried, ["group"], "by")["other"].tolist() == [5.0, 1.0]
 
 
 losses = st.lists(st.floats(1e-4, 1e4), min_size=len(PROBLEMS), max_size=len(PROBLEMS))

@@ -38,7 +38,9 @@ def test_the_same_numbers_up_to_rounding_are_no_difference(tmp_path, capsys):
     assert (found.compared, found.only) == (1, (0, 0))
     assert code(a, b) == 0
     told = capsys.readouterr().out
-    assert "1 settings on both sides: 1 equal to 8 digits, 0 up to rounding, 0 within their errors, 0 moved" in told
+    assert (
+        "1 configurations on both sides: 1 equal to 8 digits, 0 up to rounding, 0 within their errors, 0 moved" in told
+    )
 
 
 def test_how_close_the_settings_are_is_counted(tmp_path):
@@ -92,7 +94,7 @@ def test_what_diverged_or_failed_on_one_side_has_moved(tmp_path, status, value):
 
 def test_one_diverged_run_makes_the_mean_of_its_setting_infinite(tmp_path):
     written(tmp_path, VALUES)
-    (one,) = load(written(tmp_path, [5.0], status="diverged")).cells.itertuples()  # key 0 of the same setting
+    (one,) = load(written(tmp_path, [5.0], status="diverged")).configurations.itertuples()  # key 0 of the same setting
     assert (one.n, one.mean) == (5, math.inf)
 
 
@@ -127,16 +129,16 @@ def test_an_experiment_on_one_side_alone_is_named_and_nothing_in_common_is_a_mis
     assert "no setting in common" in capsys.readouterr().err
     written(tmp_path / "b", VALUES)
     assert code(a, b) == 0
-    assert "1 settings only on the second; the first has nothing of other" in capsys.readouterr().out
+    assert "1 configurations only on the second; the first has nothing of other" in capsys.readouterr().out
 
 
 def test_timed_runs_and_other_experiments_do_not_mix(tmp_path):
     a = written(tmp_path / "a", VALUES)
     written(tmp_path / "a", [9.0] * 4, timed=1)
     written(tmp_path / "a", [7.0] * 4, experiment="other")
-    cells = load(a).cells
+    cells = load(a).configurations
     assert cells.groupby("experiment")["mean"].first().to_dict() == pytest.approx({"mine": 0.115, "other": 7.0})
-    assert load(a / "mine").cells["n"].tolist() == [4]
+    assert load(a / "mine").configurations["n"].tolist() == [4]
 
 
 def test_a_summary_is_read_back_as_it_was(tmp_path):
@@ -146,7 +148,7 @@ def test_a_summary_is_read_back_as_it_was(tmp_path):
     assert code(a, "--save", file) == 0
     again = load(file)
     assert between(load(a), again).same
-    assert np.isinf(again.cells["mean"]).sum() == 1
+    assert np.isinf(again.configurations["mean"]).sum() == 1
     first = file.read_bytes()
     save(load(a), file)
     assert file.read_bytes() == first

@@ -40,7 +40,7 @@ PARTS = {FULL: "fig3", SMALL: "fig4"}  # whose rows a batch has
 RESAMPLES = 200  # of the seeds, for a claim
 ABOUT_EQUAL = 1.5  # ratio of two errors that a reader of log-scale curves calls about equal
 PAPER = Paper(__name__)
-CELL = ["algorithm", "m", "c"]
+CURVE = ["algorithm", "m", "c"]
 
 
 def rows_of(context: Context, artefact: str) -> pd.DataFrame:
@@ -54,7 +54,7 @@ def final_errors(runs: pd.DataFrame, *, pooled: bool = False) -> pd.DataFrame:
     pooled: per T that was run, since an -opt method that chooses one T' for several T is one method.
     """
     one, other = ("T", "T_asked") if pooled else ("T_asked", "T")
-    by = [*CELL, one]
+    by = [*CURVE, one]
     table = means(runs, by, least=(other, "min"), epsilon_planned=("epsilon_planned", "max"))
     table = table.rename(columns={"least": other})
     return table[[*by, other, "mean", "seeds", "epsilon_planned", "se"]]
@@ -63,7 +63,7 @@ def final_errors(runs: pd.DataFrame, *, pooled: bool = False) -> pd.DataFrame:
 def mean_traces(context: Context, artefact: str) -> pd.DataFrame:
     """Mean F(x_t) - F* over seeds and its standard error at every recorded t."""
     traces = context.traces(rows_of(context, artefact))
-    return means(traces, [*CELL, "T_asked", "T", "iteration"]).drop(columns="sd")
+    return means(traces, [*CURVE, "T_asked", "T", "iteration"]).drop(columns="sd")
 
 
 # Figures: two formulas, and curves of runs
@@ -154,8 +154,8 @@ def error_curves(context: Context, name: str) -> WithWords:
 def best_errors(context: Context) -> WithWords:
     """The lowest mean final error over T per (algorithm, m, c)."""
     runs = rows_of(context, "best_errors")
-    chosen = final_errors(tuning.chosen(runs, CELL, ["T"]), pooled=True)
-    best = runs[CELL].drop_duplicates().merge(chosen, on=CELL)
+    chosen = final_errors(tuning.chosen(runs, CURVE, ["T"]), pooled=True)
+    best = runs[CURVE].drop_duplicates().merge(chosen, on=CURVE)
     across = {f"{_batch(m)}, c = {c:g}": {"m": m, "c": c}
               for m in sorted(set(runs["m"]), reverse=True) for c in sorted(set(runs["c"]))}  # fmt: skip
     made = Table.crossed(
@@ -166,8 +166,8 @@ def best_errors(context: Context) -> WithWords:
     )  # fmt: skip
     made.gaps = made.gaps if across else [context.gap("best_errors", "every row")]
     first = mostly_lowest(best, ["m", "c"])
-    name, count, cells = first or (GD, 0, 0)
-    return made, {"found": bool(first), "who": look(name).label, "count": count, "cells": cells,
+    name, count, columns = first or (GD, 0, 0)
+    return made, {"found": bool(first), "who": look(name).label, "count": count, "cells": columns,
                   "seeds": span(best["seeds"])}  # fmt: skip
 
 
@@ -194,8 +194,8 @@ def chosen_T(context: Context) -> WithWords:
 def published_curves(context: Context) -> WithWords:
     """Ratios of mean final errors on the authors' own draw, with nothing as published, each switch alone, and both."""
     table = ends(context)
-    keys = [{**dict(zip(CELL, at, strict=True)), "switches": on}
-            for at, part in table.groupby(CELL, sort=False) for on in dict.fromkeys(part["switches"])]  # fmt: skip
+    keys = [{**dict(zip(CURVE, at, strict=True)), "switches": on}
+            for at, part in table.groupby(CURVE, sort=False) for on in dict.fromkeys(part["switches"])]  # fmt: skip
     lead: dict[str, Any] = {"algorithm": _label, "m": lambda key: _batch(key["m"]), "c": "{c:g}",
             "switches": lambda key: key["switches"] or "none"}  # fmt: skip
     across = {f"T = {T:,}": {"T_asked": T} for T in TS}
@@ -209,8 +209,8 @@ def published_curves(context: Context) -> WithWords:
 
 
 def printed_ends(context: Context) -> list[dict[str, Any]]:
-    """For each published curve and T: the cell, and where the curve ends, as printed."""
-    return [{**{name: one[name] for name in CELL}, "T_asked": T, "published": end}
+    """For each published curve and T: its key, and where the curve ends, as printed."""
+    return [{**{name: one[name] for name in CURVE}, "T_asked": T, "published": end}
             for one in context.experiment.published()["curves"] for T, end in zip(TS, one["ends"], strict=True)
     ]  # fmt: skip
 
@@ -218,11 +218,11 @@ def printed_ends(context: Context) -> list[dict[str, Any]]:
 def ends(context: Context) -> pd.DataFrame:
     """Mean final error per (algorithm, m, c, T, switches) beside the published end, and their ratio."""
     runs = rows_of(context, "published_curves").rename(columns={"on": "switches"})
-    table = means(runs, [*CELL, "T_asked", "switches"]).drop(columns="sd")
+    table = means(runs, [*CURVE, "T_asked", "switches"]).drop(columns="sd")
     if table.empty:
         return table.assign(ratio=[], as_published=[])
     theirs = pd.DataFrame(printed_ends(context)).astype({"published": float})
-    table = table.merge(theirs, on=[*CELL, "T_asked"])
+    table = table.merge(theirs, on=[*CURVE, "T_asked"])
     # With fewer switches a curve is a step between our runs and theirs, and not the paper's.
     full = [on == full_set(algorithm) for algorithm, on in zip(table["algorithm"], table["switches"], strict=True)]
     return table.assign(ratio=table["mean"] / table["published"], as_published=full)
@@ -251,7 +251,7 @@ def published_values(context: Context) -> Iterator[PublishedValue]:
         *(rows_of(context, name) for name in ("published_curves", PLANTED)),
     )
     for one in printed_ends(context):
-        at, end = {name: one[name] for name in (*CELL, "T_asked")}, str(one["published"])
+        at, end = {name: one[name] for name in (*CURVE, "T_asked")}, str(one["published"])
         yield PublishedValue(
             Place("Fig. 3" if at["m"] == N else "Fig. 4", _label(at), "c = {c:g}, T = {T_asked:,}".format_map(at)),
             "published_curves", (Number("final error", end, k=published["seeds"]),),

@@ -84,11 +84,11 @@ def board(context: Context, column: str = places.EXCESS) -> Board:
     ]  # fmt: skip
     listed = [places.losses(own, column) for own in (context.rows(ROWS[column]), *(own for _, own in both))]
     losses = pd.concat([own[own["problem"].isin(scale.nulls)] for own in listed], ignore_index=True)
-    planned = [cell for block in context.blocks(ROWS[column]) for cell in _cells(block) if cell[0] in scale.nulls]
+    planned = [at for block in context.blocks(ROWS[column]) for at in _comparisons(block) if at[0] in scale.nulls]
     installed = {name for *_, name in planned} - {*algorithms.names(plugins=False)}
     # A problem counts once all methods of dpbench ran on it: a place must not depend on the order of runs.
     table, planned, waiting = places.finished(places.means(losses), planned, installed)
-    planned += [cell for one, _ in both for cell in _admitted(one, planned)]
+    planned += [at for one, _ in both for at in _admitted(one, planned)]
     scores = places.scored(table, scale, planned)
     # The default is an entrant: it has the score of the method that it takes on each problem.
     choice = {problem: name for problem in sorted(set(scores["problem"])) if (name := tracks.choice(problem))}
@@ -107,15 +107,15 @@ def _unpaid(row: dict[str, Any]) -> tuple[str, str]:
     return name, method.public(make_settings(method, settings_of(row["settings"])))
 
 
-def _cells(block: GridEntry) -> list[tuple[str, float, str]]:
-    return [(problem, epsilon, name) for problem, name, epsilon in block.cells]
+def _comparisons(block: GridEntry) -> list[tuple[str, float, str]]:
+    return [(problem, epsilon, name) for problem, name, epsilon in block.combinations]
 
 
 def _admitted(one: Submitted, planned: list[tuple[str, float, str]]) -> list[tuple[str, float, str]]:
-    """A submission's cells: all of every kind that it has a row of, so that leaving one out costs it +CLIP there."""
+    """Where a submission is scored: in all of every kind that it has a row of, so leaving one out costs +CLIP there."""
     kinds = {tracks.kind(problem) for problem in set(one.rows["problem"])}
-    cells = {(problem, epsilon) for problem, epsilon, _ in planned if tracks.kind(problem) in kinds}
-    return [(*cell, one.manifest["method"]) for cell in sorted(cells)]
+    comparisons = {(problem, epsilon) for problem, epsilon, _ in planned if tracks.kind(problem) in kinds}
+    return [(*at, one.manifest["method"]) for at in sorted(comparisons)]
 
 
 def _seconds(context: Context) -> dict[str, float]:
@@ -133,7 +133,7 @@ def marked(manifest: dict[str, object]) -> str:
 
 @memoised
 def track_means(context: Context, track: str) -> pd.DataFrame:
-    """`places.means` of the results of a track's runs, one row per cell and method."""
+    """`places.means` of the results of a track's runs, one row per (problem, ε) and method."""
     blocks = [b for b in context.experiment.grid()[context.profile] if _serves(b, track)]
     expanded = [one for block in blocks for one in tracks.expand(block)]
     rows = places.losses(context.runs[context.runs["key"].isin(plan(expanded, context.store).keys)])

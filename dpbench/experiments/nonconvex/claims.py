@@ -13,7 +13,16 @@ import pandas as pd
 
 from dpbench import frames
 from dpbench.experiments.nonconvex.formulas import at_least, at_most, attained_among_equal_rows
-from dpbench.experiments.nonconvex.rows import EPSILONS, PAPER, PUBLISHED, TARGETS, TERMINATED, Ours, cells, finished
+from dpbench.experiments.nonconvex.rows import (
+    EPSILONS,
+    PAPER,
+    PUBLISHED,
+    TARGETS,
+    TERMINATED,
+    Ours,
+    aggregated,
+    finished,
+)
 from dpbench.privacy import Budget, Relation, accounting
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.ledger import CountedRelease, Gaussian, WithoutReplacement
@@ -36,7 +45,7 @@ DATA = {"covertype": (1, 2, 5, 7), "ijcnn": (3, 4, 9, 11)}
 
 
 def rows_of(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> pd.DataFrame:
-    """The finished rows of a cell; NotEnough if there are none."""
+    """The finished rows of a method at one ε; NotEnough if there are none."""
     target = TABLES[table]
     rows = finished(context, target.artefact, algorithm=algorithm, epsilon=epsilon)
     rows = select(rows.assign(problem=target.problem), variant=variant)
@@ -45,18 +54,18 @@ def rows_of(context: Context, table: int, algorithm: str, epsilon: float, varian
     return rows
 
 
-def cell(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> Ours:
-    """Our cell of a published table, see `study.cells`; NotEnough if it has no rows."""
-    comparisons = cells_of(context, table, variant).get((algorithm, epsilon))
-    return comparisons or frames.records(cells(rows_of(context, table, algorithm, epsilon, variant)), Ours)[0]
+def ours(context: Context, table: int, algorithm: str, epsilon: float, variant: str = "") -> Ours:
+    """What our runs of a published table ended with; NotEnough if it has no rows."""
+    there = ours_of_table(context, table, variant).get((algorithm, epsilon))
+    return there or frames.records(aggregated(rows_of(context, table, algorithm, epsilon, variant)), Ours)[0]
 
 
 @memoised
-def cells_of(context: Context, table: int, variant: str) -> dict[tuple[str, float], Ours]:
-    """All of our cells of a published table with rows, by method and ε."""
+def ours_of_table(context: Context, table: int, variant: str) -> dict[tuple[str, float], Ours]:
+    """The same for all of a published table with rows, by method and ε."""
     rows = finished(context, f"table{table}").assign(problem=TABLES[table].problem)
     rows = select(rows, variant=variant)
-    return {(one.algorithm, one.epsilon): one for one in reversed(frames.records(cells(rows), Ours))}
+    return {(one.algorithm, one.epsilon): one for one in reversed(frames.records(aggregated(rows), Ours))}
 
 
 def under_both(judge: Callable[..., WithWords]) -> Callable[..., Iterator[WithWords | Verdict]]:
@@ -94,7 +103,7 @@ def faster(
 
     No seconds where either is not timed.
     """
-    quick, other = (cell(context, table, name, epsilon, variant) for name in (fast, slow))
+    quick, other = (ours(context, table, name, epsilon, variant) for name in (fast, slow))
     where = f"Table {table}, ε = {epsilon:g}"
     # A run that does not terminate has no time to its target: only who terminates can be told.
     if not terminates(quick) or not terminates(other):
@@ -110,14 +119,14 @@ def faster(
 
 
 class MethodEpsilon(NamedTuple):
-    """A cell of a published table."""
+    """A place of a published table."""
 
     algorithm: str
     epsilon: float
 
 
 class Seeds(NamedTuple):
-    """Of a cell's runs, a value per seed: whether it terminated, and in how many gradients and Hessians of all rows."""
+    """Of runs, a value per seed: whether it terminated, and in how many gradients and Hessians of all rows."""
 
     terminated: Array
     read: Array
@@ -154,39 +163,39 @@ def gained(full: Seeds, batch: Seeds) -> int:
 @PAPER.claim("minibatch_ijcnn", exchange=FULL_BATCHES, data="ijcnn")
 @under_both
 def minibatch(context: Context, variant: str, data: str) -> WithWords:
-    """The lead of minibatches over the cells of the tables, with its interval: see `gained`.
+    """The lead of minibatches over the tables, with its interval: see `gained`.
 
-    Rows read: those of every gradient and Hessian. A cell where neither terminates decides nothing.
+    Rows read: those of every gradient and Hessian. A pair of which neither terminates decides nothing.
     """
-    cells, missing = dict[str, tuple[Seeds, Seeds]](), []
+    pairs, missing = dict[str, tuple[Seeds, Seeds]](), []
     for table in DATA[data]:
         there = seeds_of(context, table, variant)
         for epsilon, full in itertools.product(context.epsilons(f"table{table}"), ("opt", "2opt")):
             if {(full, epsilon), (f"{full}-b", epsilon)} <= there.keys():
                 at = f"Table {table}, {full}-b at ε = {epsilon:g}"
-                cells[at] = there[full, epsilon], there[f"{full}-b", epsilon]
+                pairs[at] = there[full, epsilon], there[f"{full}-b", epsilon]
             else:
                 missing.append(table)
-    if not cells:
+    if not pairs:
         raise NotEnough(artefact=f"table{missing[0]}")
-    outcomes = {at: gained(*pair) for at, pair in cells.items()}
+    outcomes = {at: gained(*pair) for at, pair in pairs.items()}
 
     def again(generator: np.random.Generator) -> float:
-        return sum(gained(full.again(generator), batch.again(generator)) for full, batch in cells.values())
+        return sum(gained(full.again(generator), batch.again(generator)) for full, batch in pairs.values())
 
     lead = laws.drawn_interval(sum(outcomes.values()), laws.resampled(again, RESAMPLES))
     better, worse = ([at for at, one in outcomes.items() if one == sign] for sign in (1, -1))
     told = (
-        f"{len(better)} of {len(cells)} cells better with minibatches, {len(worse)} worse, "
-        f"{len(cells) - len(better) - len(worse)} × either way"
+        f"{len(better)} of {len(pairs)} cells better with minibatches, {len(worse)} worse, "
+        f"{len(pairs) - len(better) - len(worse)} × either way"
     )
     told += f" (worse: {', '.join(worse)})" if worse else ""
     gap = len(missing)
     told += f"; no rows: Table {', '.join(map(str, sorted({*missing})))}" if gap else ""
-    # Missing cells are put both ways: were all to come out for the loser, the winner would still have to win.
+    # Missing pairs are put both ways: were all to come out for the loser, the winner would still have to win.
     held = True if lead.low > gap else False if lead.high < -gap else None
     if held is None and gap:
-        told = f"open: {gap} of {len(cells) + gap} cells missing; {told}"
+        told = f"open: {gap} of {len(pairs) + gap} cells missing; {told}"
     return held, {"shown": told, "interval": lead}
 
 
@@ -230,7 +239,7 @@ def consistent(context: Context, variant: str, tables: tuple[int, ...]) -> WithW
         for epsilon in EPSILONS:
             ratios, text = faster(context, table, "2opt-ls", "dp-tr", epsilon, variant)
             held += [ratios[name].beyond(FAR_LESS) for name in ("gradients", "seconds") if name in ratios]
-            lost = cell(context, table, "2opt-ls", epsilon, variant).crashed
+            lost = ours(context, table, "2opt-ls", epsilon, variant).crashed
             words.append(text + (f", {lost:.0f} of its runs lost" if lost else ""))
     return all_of(*held), {"shown": f"asked: {FAR_LESS:g} times", "interval": "; ".join(words)}
 
@@ -253,7 +262,7 @@ def one_hessian(context: Context, variant: str, data: str) -> WithWords:
     needed, wasted = opt.loc[good, "hessian_evaluations"], opt.loc[~good, "hessian_evaluations"]
     # dp-tr looks at a Hessian in every iteration: were it not so in the rows, they would be of something else.
     one_each = tr["hessian_evaluations"].eq(tr["iterations"])
-    # Of every cell, as one that is missing may have a run with two.
+    # Of every ε, as one that is missing may have a run with two.
     gaps = [f"Table {table}, ε = {epsilon:g}" for table in tables for epsilon in context.epsilons(f"table{table}")
             if not {("opt", epsilon), ("dp-tr", epsilon)} <= seeds_of(context, table, variant).keys()]  # fmt: skip
     words = (
@@ -284,11 +293,11 @@ def one_hessian(context: Context, variant: str, data: str) -> WithWords:
 def two_phases(
     context: Context, variant: str, turned: tuple[tuple[int, float], ...], not_turned: tuple[tuple[int, float], ...]
 ) -> WithWords:
-    """Claim 4: opt-ls × and 2opt-ls not, on the cells `turned`; both × on the others."""
+    """Claim 4: opt-ls × and 2opt-ls not, at the places `turned`; both × on the others."""
     held: list[bool | None] = []
     words = []
     for table, epsilon in turned + not_turned:
-        one, two = (cell(context, table, name, epsilon, variant) for name in ("opt-ls", "2opt-ls"))
+        one, two = (ours(context, table, name, epsilon, variant) for name in ("opt-ls", "2opt-ls"))
         # Where the paper prints × for both, a run that terminates contradicts it as well.
         held.append(not terminates(one) and terminates(two) == ((table, epsilon) in turned))
         counts = [f"{name} {c.terminated:.0f} of {c.seeds:.0f}, {laws.share_interval(int(c.terminated), int(c.seeds))}"
@@ -296,7 +305,7 @@ def two_phases(
         words.append(f"Table {table}, ε = {epsilon:g}: {', '.join(counts)}")
     told = f"as claimed in {held.count(True)} of {len(held)} cells"
     if not not_turned:
-        plain = [cell(context, 2, name, 1.0, variant) for name in ("opt", "2opt")]
+        plain = [ours(context, 2, name, 1.0, variant) for name in ("opt", "2opt")]
         counts = [f"{c.terminated:.0f} of {c.seeds:.0f}" for c in plain]
         told += f"; plain 2opt can lose (Table 2, ε = 1): opt {counts[0]}, 2opt {counts[1]} terminate"
     return all_of(*held), {"shown": told, "interval": f"seeds that terminate: {'; '.join(words)}"}

@@ -1,4 +1,4 @@
-"""The runs of nonconvex, cell by cell, beside the published ones; and which differences to the published runs are on.
+"""The runs of nonconvex beside the published ones; and which differences to the published runs are on.
 
 A difference is one setting of the algorithm (`dpbench.algorithms.nonconvex_base`), read in the authors' scripts.
 """
@@ -92,7 +92,7 @@ EPSILONS = (0.2, 0.6, 1.0)
 LOSSES = {"logistic": "loss A", "sigmoid": "loss B"}
 TERMINATED, CRASHED = "terminated", "crashed"
 CAP = 2000  # iterations of a run where the grid does not say otherwise
-CELL = ["problem", "alpha", "algorithm", "epsilon"]
+CONFIGURATION = ["problem", "alpha", "algorithm", "epsilon"]
 
 
 def problem_name(problem: str) -> str:
@@ -140,7 +140,7 @@ def finished(context: Context, artefact: str, **equal: Any) -> pd.DataFrame:
 
 
 class Ours(NamedTuple):
-    """A row of `cells`; NaN where a cell has no runs."""
+    """A row of `aggregated`; NaN where there are no runs."""
 
     algorithm: str
     epsilon: float
@@ -184,14 +184,14 @@ class Published(NamedTuple):
     terminated: bool
 
 
-def cells(rows: pd.DataFrame) -> pd.DataFrame:
-    """One row per cell: mean and std (ddof = 1) of what the runs ended with, over those that left a row.
+def aggregated(rows: pd.DataFrame) -> pd.DataFrame:
+    """One row per configuration: mean and std (ddof = 1) of what the runs ended with, over those that left a row.
 
     rows: of `finished`, timed ones included. seeds: of all runs; terminated, capped, crashed: how many ended so.
     `seconds` is NaN unless every seed was timed alone.
     """
     named = {"objective": "loss", "hessian_evaluations": "hessian_evaluations", "iterations": "iterations", "T": "T"}
-    rows = rows[[*CELL, "seed", "timed", "seconds", "ending", *named]]
+    rows = rows[[*CONFIGURATION, "seed", "timed", "seconds", "ending", *named]]
     untimed, timed = rows[rows["timed"].eq(0)], rows[rows["timed"].gt(0)]
     ended = untimed.astype(dict.fromkeys(named, float)).assign(
         terminated=untimed["ending"].eq(TERMINATED),
@@ -203,11 +203,13 @@ def cells(rows: pd.DataFrame) -> pd.DataFrame:
     averages = {
         f"{name}{end}": (column, how) for column, name in named.items() for end, how in (("", "mean"), ("_std", "std"))
     }
-    grouped = ended.groupby(CELL, sort=False).agg(seeds=("seed", "size"), **sums, **averages)
+    grouped = ended.groupby(CONFIGURATION, sort=False).agg(seeds=("seed", "size"), **sums, **averages)
     clock = (
-        timed.assign(seconds=timed["seconds"].astype(float)).groupby([*CELL, "seed"], sort=False)["seconds"].median()
+        timed.assign(seconds=timed["seconds"].astype(float))
+        .groupby([*CONFIGURATION, "seed"], sort=False)["seconds"]
+        .median()
     )
-    spread = clock.groupby(level=CELL, sort=False).agg(["mean", "std", "size"])
+    spread = clock.groupby(level=CONFIGURATION, sort=False).agg(["mean", "std", "size"])
     spread = spread.rename(columns={"mean": "seconds", "std": "seconds_std", "size": "timed_seeds"})
     table = pd.concat([grouped, spread], axis=1).reset_index()
     # A mean over some of the seeds would mix runs alone on the machine with runs beside others.
@@ -239,7 +241,7 @@ def published_table(published: Mapping[str, Any]) -> pd.DataFrame:
 
 @memoised
 def compared(context: Context, target: LossTable, quantity: str = "loss", variant: str = "") -> pd.DataFrame:
-    """Our cells of a target beside the published ones (columns `paper_…`, NaN where there is none), in table order.
+    """Our runs of a target beside the published ones (columns `paper_…`, NaN where there is none), in table order.
 
     A row for each (method, ε) that the profile's grid asks for, with or without runs.
 
@@ -248,7 +250,7 @@ def compared(context: Context, target: LossTable, quantity: str = "loss", varian
     on = ["algorithm", "epsilon"]
     order = pd.DataFrame(methods_and_epsilons(context, target), columns=on)
     rows = finished(context, target.artefact)
-    ours = cells(select(rows.assign(problem=target.problem), variant=variant))
+    ours = aggregated(select(rows.assign(problem=target.problem), variant=variant))
     paper = published_table(context.experiment.published())
     paper = select(paper, alpha=target.alpha, problem=target.problem, quantity=quantity)
     paper = paper.drop(columns=["problem", "alpha", "quantity", "table"])
@@ -260,5 +262,5 @@ def compared(context: Context, target: LossTable, quantity: str = "loss", varian
 
 def methods_and_epsilons(context: Context, target: LossTable) -> list[tuple[str, float]]:
     """(method, ε) of a target's grid, in table order."""
-    there = {(a, e) for _, a, e in context.cells(target.artefact)}
+    there = {(a, e) for _, a, e in context.combinations(target.artefact)}
     return [(a, e) for a in METHODS for e in EPSILONS if (a, e) in there]

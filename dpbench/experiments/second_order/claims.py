@@ -1,6 +1,6 @@
 """The paper's claims, tested on the rows. "Almost", "about" and the like are made numbers here, in the open.
 
-One bar for all: what a claim says of data sets and ε must come out in `BAR` of the cells that have rows.
+One bar for all: what a claim says of data sets and ε must come out in `BAR` of those that have rows.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from dpbench.experiments.second_order.run_times import (
     Timed,
     TimingRule,
     drawn_T,
+    timed_ratios,
 )
-from dpbench.experiments.second_order.run_times import cells as run_time_cells
 from dpbench.study import laws
 from dpbench.study.claims import NotEnough, Share, all_of, over_variants
 from dpbench.study.context import Context, memoised, select
@@ -38,7 +38,7 @@ from dpbench.study.tuning import best
 
 OTHERS = ("dp-gd", "dp-sgd", "aop")  # the other private methods of Figs. 2 and 6
 
-BAR = 0.8  # share of the cells
+BAR = 0.8  # share of the comparisons (data set, ε)
 COMPETITIVE = 2.0  # at most this many times the best private excess loss
 ABOUT_THIRTY = 20.0  # at least
 NEAR = 1.1  # a curve or a mean has reached an excess loss when it is within 10 % of it
@@ -47,19 +47,19 @@ ALMOST_AS_FAST = 1.5  # at most this many times the iterations
 
 @PAPER.claim("lowest-excess", planted=False, exchange={NEWTON: "dp-gd"})
 def lowest_excess(context: Context) -> WithWords:
-    """Cells (data set, ε) where hess-clip, or one of the four variants, beats every other method.
+    """Comparisons (data set, ε) where hess-clip, or one of the four variants, beats every other method.
 
-    A cell is lost to any method that is lower; it is won where no method that is lower can be missing.
+    One is lost to any method that is lower; it is won where no method that is lower can be missing.
     """
-    cells, again = _best_excess(context)
-    if not {NEWTON, *OTHERS} <= set(cells.columns):
+    excess, again = _best_excess(context)
+    if not {NEWTON, *OTHERS} <= set(excess.columns):
         raise NotEnough
-    own, anyone = _lowest(cells, [NEWTON]), _lowest(cells, [one for one in VARIANTS if one in cells])
-    won = [_name(cell) for cell, one in zip(cells.index, own, strict=True) if one]
+    own, anyone = _lowest(excess, [NEWTON]), _lowest(excess, [one for one in VARIANTS if one in excess])
+    won = [_name(at) for at, one in zip(excess.index, own, strict=True) if one]
     share = Share.of(own)
     return share.reaches(BAR), {
         "share": share,
-        "interval": laws.drawn_interval(share.held / len(cells), [np.mean([*map(bool, _lowest(one, [NEWTON]))])
+        "interval": laws.drawn_interval(share.held / len(excess), [np.mean([*map(bool, _lowest(one, [NEWTON]))])
                                                                   for one in again]),
         "bar": BAR,
         "won": "; " + ", ".join(won) if won and len(won) < 6 else "",
@@ -67,12 +67,12 @@ def lowest_excess(context: Context) -> WithWords:
     }  # fmt: skip
 
 
-def _lowest(cells: pd.DataFrame, who: list[str]) -> list[bool | None]:
-    """By cell, whether one of `who` has the least mean of all private methods; None where a missing one may decide."""
-    others = cells[[name for name in dict.fromkeys([NEWTON, *OTHERS]) if name not in who]]
+def _lowest(excess: pd.DataFrame, who: list[str]) -> list[bool | None]:
+    """By comparison, whether one of `who` has the least private mean; None where a missing one may decide."""
+    others = excess[[name for name in dict.fromkeys([NEWTON, *OTHERS]) if name not in who]]
     if set(who) & set(VARIANTS):
         others = others.drop(columns=[NEWTON], errors="ignore")
-    own, best = cells[who].min(axis=1), others.min(axis=1)
+    own, best = excess[who].min(axis=1), others.min(axis=1)
     lost, unsure = best <= own, own.isna() | others.isna().any(axis=1)
     return [False if a else None if b else True for a, b in zip(lost, unsure, strict=True)]
 
@@ -80,7 +80,7 @@ def _lowest(cells: pd.DataFrame, who: list[str]) -> list[bool | None]:
 @PAPER.claim("ten-times", planted=False, exchange={NEWTON: "dp-gd"})
 def ten_times_faster(context: Context) -> Iterator[WithWords]:
     """Iterations at what one costs, on adult and covertype at ε ≥ 1, by the published rules and at a proven ε."""
-    table = run_time_cells(context, "table1")
+    table = timed_ratios(context, "table1")
     table = select(table[table["epsilon"] >= 1], problem=["adult-max", "covertype-max"])
     if table.empty:
         raise NotEnough
@@ -118,23 +118,25 @@ def _iterations(context: Context, one: Timed, rule: TimingRule, newton_T: float 
 
 @PAPER.claim("damped-newton", planted=False, exchange={"damped-newton": NEWTON})
 def damped_newton_at_large_epsilon(context: Context) -> WithWords:
-    """damped-newton's excess over the best private one, at ε ≤ 0.1 and at ε = 10: each cell by its interval."""
-    cells, again = _best_excess(context)
-    if "damped-newton" not in cells:
+    """damped-newton's excess over the best private one, at ε ≤ 0.1 and at ε = 10: each by its interval."""
+    excess, again = _best_excess(context)
+    if "damped-newton" not in excess:
         raise NotEnough
 
-    def over_best(cells: pd.DataFrame) -> pd.Series:
-        ratios: pd.Series = cells["damped-newton"] / cells[cells.columns.intersection([*VARIANTS, *OTHERS])].min(axis=1)
+    def over_best(excess: pd.DataFrame) -> pd.Series:
+        ratios: pd.Series = excess["damped-newton"] / excess[excess.columns.intersection([*VARIANTS, *OTHERS])].min(
+            axis=1
+        )
         return ratios
 
     # The best private method is chosen anew in each resample.
-    ratio, drawn = over_best(cells).dropna(), pd.DataFrame([over_best(one) for one in again])
+    ratio, drawn = over_best(excess).dropna(), pd.DataFrame([over_best(one) for one in again])
     known = {at: laws.drawn_interval(ratio[at], drawn[at]) for at in ratio.index}
     # The paper gives no number for large and small: 10 is the end of its axis, 0.1 two decades below.
     low, high = ({at: one for at, one in known.items() if test(at[1])} for test in ((0.1).__ge__, (10.0).__eq__))
     if not (low and high):
         raise NotEnough
-    epsilons = cells.index.get_level_values("epsilon")
+    epsilons = excess.index.get_level_values("epsilon")
     far = Share.of((one.beyond(COMPETITIVE) for one in low.values()), int((epsilons <= 0.1).sum()) - len(low))
     near = Share.of((one.beyond(COMPETITIVE, below=True) for one in high.values()),
                     int((epsilons == 10).sum()) - len(high))  # fmt: skip
@@ -307,7 +309,7 @@ def quadratic_bound(context: Context) -> WithWords:
 @PAPER.claim("covertype", planted=False, exchange={NEWTON: "dp-gd"})
 def thirty_times_on_covertype(context: Context) -> WithWords:
     """DP-GD's best T over DP-Newton's in the figure, at what an iteration costs on the paper's clock and here."""
-    table = select(run_time_cells(context, "table1"), problem=PROBLEM, epsilon=1.0)
+    table = select(timed_ratios(context, "table1"), problem=PROBLEM, epsilon=1.0)
     under = {one.rule: one for one in frames.records(table, Timed)}
     if PUBLISHED.name not in under:
         raise NotEnough(artefact="table1")
@@ -392,13 +394,13 @@ def _best_excess(context: Context) -> tuple[pd.DataFrame, list[pd.DataFrame]]:
     A row per (problem, ε), a column per algorithm.
     """
     table = tuned(both(context))
-    cells, errors = (
+    excess, errors = (
         table.pivot_table(index=["problem", "epsilon"], columns="algorithm", values=column, sort=False)
         for column in ("mean", "se")
     )
     # On the logarithm, as an excess loss is positive; a mean of one seed has no error, and stays.
-    spread = (errors.reindex_like(cells) / cells).fillna(0.0)
-    return cells, [cells * np.exp(spread * z) for z in _normal(cells.shape)]
+    spread = (errors.reindex_like(excess) / excess).fillna(0.0)
+    return excess, [excess * np.exp(spread * z) for z in _normal(excess.shape)]
 
 
 def _normal(shape: tuple[int, ...]) -> np.ndarray:
@@ -411,7 +413,7 @@ def _panels_without(context: Context, there: dict[tuple[str, float], float]) -> 
     asked = {
         (problem, epsilon)
         for artefact in ("fig3", "fig7")
-        for problem, _, epsilon in context.cells(artefact, trace=True)
+        for problem, _, epsilon in context.combinations(artefact, trace=True)
         if problem in set(context.rows(artefact, timed=0)["problem"])
     }
     return len(asked - there.keys())
@@ -462,5 +464,5 @@ def _at(curve: pd.Series, index: float) -> float:
     return float(curve[curve.index <= index].iloc[-1])
 
 
-def _name(cell: tuple[str, float]) -> str:
-    return f"{problem_title(cell[0])} at ε = {cell[1]:g}"
+def _name(at: tuple[str, float]) -> str:
+    return f"{problem_title(at[0])} at ε = {at[1]:g}"

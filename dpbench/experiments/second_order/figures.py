@@ -84,24 +84,24 @@ def privacy_utility(context: Context, name: str) -> WithWords:
 
 
 def _lowest(table: pd.DataFrame) -> str:
-    """The private method with the lowest mean in at least half of the cells (data set, ε), as a sentence; or ""."""
+    """The private method with the lowest mean in at least half of the comparisons, as a sentence; or ""."""
     private = table["algorithm"].map(lambda name: look(name).private).astype(bool)
     first = mostly_lowest(table[private], ["problem", "epsilon"])
     if first is None:
         return ""
-    name, count, cells = first
-    return f"{look(name).label} has the lowest excess loss in {count} of {cells} cells (data set, ε)"
+    name, count, comparisons = first
+    return f"{look(name).label} has the lowest excess loss in {count} of {comparisons} cells (data set, ε)"
 
 
 def _note_missing_points(page: Panels, axis: Axes, name: str, panel: pd.DataFrame, problem: str) -> None:
     """The points of the grid that have no rows yet: how many in the panel, which in the figure's gaps."""
-    cells = {(a, e) for p, a, e in page.context.cells(name) if p == problem}
-    missing = cells - set(zip(panel["algorithm"], panel["epsilon"], strict=True))
+    points = {(a, e) for p, a, e in page.context.combinations(name) if p == problem}
+    missing = points - set(zip(panel["algorithm"], panel["epsilon"], strict=True))
     for algorithm in dict.fromkeys(a for a, _ in sorted(missing)):
         epsilons = ", ".join(f"{e:g}" for e in sorted(e for a, e in missing if a == algorithm))
         page.note(f"{look(algorithm).label} on {problem} at ε = {epsilons}")
     if missing:
-        told = f"{len(cells) - len(missing)} of {len(cells)} points have rows"
+        told = f"{len(points) - len(missing)} of {len(points)} points have rows"
         axis.text(0.02, 0.03, told, transform=axis.transAxes, fontsize=6.5, color=GREY)
 
 
@@ -232,10 +232,10 @@ def traced(context: Context, artefact: str) -> tuple[pd.DataFrame, pd.DataFrame]
         at = ["problem", "algorithm", "epsilon", "settings"]
         best = pd.MultiIndex.from_frame(tuned(context.rows(artefact, timed=0))[at])
         runs = runs[pd.MultiIndex.from_frame(runs[at]).isin(best)]
-    cells = list(zip(runs["problem"], runs["algorithm"], runs["epsilon"], strict=True))
+    combinations = list(zip(runs["problem"], runs["algorithm"], runs["epsilon"], strict=True))
     # A timed run has the numbers of an untimed one of the same seed, and would count it twice.
-    known = {cell for cell, timed in zip(cells, runs["timed"], strict=True) if not timed}
-    runs = runs.loc[[timed <= (cell not in known) for cell, timed in zip(cells, runs["timed"], strict=True)]]
+    known = {at for at, timed in zip(combinations, runs["timed"], strict=True) if not timed}
+    runs = runs.loc[[timed <= (at not in known) for at, timed in zip(combinations, runs["timed"], strict=True)]]
     return runs, context.traces(runs).sort_values(["key", "iteration"])
 
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from dpbench import datasets, frames
 from dpbench.experiments.second_order.figures import rows_of_ends
-from dpbench.experiments.second_order.run_times import FIGURE, PUBLISHED, Timed
-from dpbench.experiments.second_order.run_times import cells as run_time_cells
+from dpbench.experiments.second_order.run_times import FIGURE, PUBLISHED, Timed, timed_ratios
 from dpbench.experiments.second_order.tables import PARAMETERS, hyperparameters, whole_process
 from dpbench.study import printed
 from dpbench.study.context import Context, select
@@ -70,7 +69,7 @@ def run_times(context: Context, published: Mapping[str, Any]) -> Iterator[Publis
     """The 24 printed ratios of Tables 1 and 4, and DP-Newton's seconds; ours at the T tuned by the published rule."""
     for name, figure in FIGURE.items():
         place = functools.partial(Place, name.replace("table", "Table "))
-        ours = frames.records(select(run_time_cells(context, name), rule=PUBLISHED.name), Timed)
+        ours = frames.records(select(timed_ratios(context, name), rule=PUBLISHED.name), Timed)
         for problem in context.problems(figure):
             here = [one for one in ours if one.problem == problem]
             for epsilon, theirs in zip(published["epsilon"], published["ratio"].get(problem, ()), strict=False):

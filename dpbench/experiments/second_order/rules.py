@@ -18,7 +18,7 @@ from dpbench.study.statistics import ProblemEpsilon
 from dpbench.study.style import look
 from dpbench.study.tuning import best
 
-CELL = [*ProblemEpsilon._fields]
+COMPARISON = [*ProblemEpsilon._fields]
 CAPS = (10, 30, 100, 300, 1000, 3000, CAP, 10_000)
 FOUR = "best of the four"
 PASSES = 2  # over the data, an iteration of DP-Newton: gradient and curvature
@@ -27,7 +27,7 @@ PASSES = 2  # over the data, an iteration of DP-Newton: gradient and curvature
 class TuningRule(NamedTuple):
     """A way to give T to DP-GD: a name, and the largest T it may have beside a tuned run of DP-Newton.
 
-    cap: (T of DP-Newton, what its iteration costs in DP-GD's), by cell; released: with February's conversion of ε.
+    cap: (T of DP-Newton, what its iteration costs in DP-GD's) by comparison; released: with February's conversion of ε.
     """
 
     name: str
@@ -50,7 +50,7 @@ RULES = (
 
 
 def wins(context: Context) -> pd.DataFrame:
-    """Cells won by DP-Newton, `won` of `cells`: a row per rule and `variant`, or for the best of the four.
+    """Comparisons won by DP-Newton, `won` of `cells`: a row per rule and `variant`, or for the best of the four.
 
     DP-Newton has its best T; DP-GD the best T that the rule allows (the smallest tried where the rule allows none).
     Both are chosen on one half of the seeds and scored on the others.
@@ -66,7 +66,7 @@ def wins(context: Context) -> pd.DataFrame:
         # A rule that allows no T that was tried leaves DP-GD the smallest, which is more than its due:
         # no win of DP-Newton comes from where our grid of T begins.
         at = newton.assign(cap=np.maximum(cap, newton["least"])).dropna(subset=["cap"]).sort_values("cap")
-        pairs = pd.merge_asof(at, gd, left_on="cap", right_on="up_to", by=CELL)
+        pairs = pd.merge_asof(at, gd, left_on="cap", right_on="up_to", by=COMPARISON)
         won = pairs["mean"].lt(pairs["gd"]).groupby(pairs["variant"]).agg(won="sum", cells="size")
         parts.append(won.reset_index().assign(rule=rule.name))
     return pd.concat(parts, ignore_index=True)
@@ -92,21 +92,21 @@ def _cost(context: Context, problem: str) -> float:
 
 
 def _scores(rows: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """DP-Newton at its best T by `variant` and cell, where DP-GD has rows, and DP-GD's best T `up_to` each T, `gd`.
+    """DP-Newton at its best T by `variant`, where DP-GD has rows, and DP-GD's best T `up_to` each T, `gd`.
 
-    least: the least T of DP-GD that was tried on the cell.
+    least: the least T of DP-GD that was tried there.
     """
     rows = rows[rows["excess"].notna()]
     gd, newton = select(rows, algorithm="dp-gd"), select(rows, algorithm=VARIANTS)
-    # The best of fewer than four would be compared in some cells and the best of four in others.
-    of_four = newton[newton.groupby(CELL)["algorithm"].transform("nunique").eq(len(VARIANTS))]
-    own, four = best(newton, [*CELL, "algorithm"], split="halves"), best(of_four, CELL, split="halves")
+    # The best of fewer than four would be compared on some data and the best of four on others.
+    of_four = newton[newton.groupby(COMPARISON)["algorithm"].transform("nunique").eq(len(VARIANTS))]
+    own, four = best(newton, [*COMPARISON, "algorithm"], split="halves"), best(of_four, COMPARISON, split="halves")
     table = pd.concat([own.assign(variant=own["algorithm"]), four.assign(variant=FOUR)]).astype({"T": float})
     tried = sorted(gd["T"].astype(float).unique())
-    tables = [best(gd[gd["T"] <= T], CELL, split="halves").assign(up_to=T) for T in tried]
-    scored = pd.concat([best(gd.iloc[:0], CELL).assign(up_to=0.0), *tables])[[*CELL, "up_to", "mean"]]
-    least = gd.groupby(CELL)["T"].min().astype(float).rename("least")
-    return table.join(least, on=CELL, how="inner"), scored.rename(columns={"mean": "gd"}).sort_values("up_to")
+    tables = [best(gd[gd["T"] <= T], COMPARISON, split="halves").assign(up_to=T) for T in tried]
+    scored = pd.concat([best(gd.iloc[:0], COMPARISON).assign(up_to=0.0), *tables])[[*COMPARISON, "up_to", "mean"]]
+    least = gd.groupby(COMPARISON)["T"].min().astype(float).rename("least")
+    return table.join(least, on=COMPARISON, how="inner"), scored.rename(columns={"mean": "gd"}).sort_values("up_to")
 
 
 @PAPER.artefact("tuning_rules")

@@ -31,7 +31,7 @@ FIGURE = {"table1": "fig2", "table4": "fig6"}  # whose rows a table has
 
 
 class TimingRule(NamedTuple):
-    """How a cell gets its T: which conversion of ε, the largest T of DP-GD."""
+    """How a comparison gets its T: which conversion of ε, the largest T of DP-GD."""
 
     name: str
     accounting: str
@@ -51,7 +51,7 @@ def floored(problem: str, epsilon: float) -> bool:
 
 
 def rows_under(context: Context, name: str, rule: TimingRule, problem: str, epsilon: float) -> pd.DataFrame:
-    """The untimed rows of DP-GD and DP-Newton (hess, clip) that a rule chooses from, for one cell of a table.
+    """The untimed rows of DP-GD and DP-Newton (hess, clip) that a rule chooses from, for one comparison of a table.
 
     Where February's ρ is that of `bs16`, its rows are; DP-Newton's then without the reset, which acts at ε = 10
     and there has rows of its own (artefact `reset`).
@@ -72,7 +72,7 @@ def rows_under(context: Context, name: str, rule: TimingRule, problem: str, epsi
 
 
 class Timed(NamedTuple):
-    """A row of `cells`."""
+    """A row of `timed_ratios`."""
 
     problem: str
     epsilon: float
@@ -94,7 +94,7 @@ class Timed(NamedTuple):
 
 
 @memoised
-def cells(context: Context, name: str) -> pd.DataFrame:
+def timed_ratios(context: Context, name: str) -> pd.DataFrame:
     """A row per (problem, ε, rule) with rows of both methods: T, iterations, seconds, cost, and what is published."""
     published = context.experiment.published()["table1"]
     lines = []
@@ -102,7 +102,7 @@ def cells(context: Context, name: str) -> pd.DataFrame:
         each = {method: an_iteration(context, name, problem, method) for method in ("dp-gd", NEWTON)}
         theirs = dict(zip(published["epsilon"], published["ratio"][problem], strict=True))
         for rule in (PUBLISHED, LONGER, PROVEN):
-            own = {e: one for e in published["epsilon"] if (one := _cell(context, name, rule, problem, e))}
+            own = {e: one for e in published["epsilon"] if (one := _tuned_pair(context, name, rule, problem, e))}
             for epsilon, one in own.items():
                 gd, newton = one["dp_gd_T"] * each["dp-gd"], one["dp_newton_T"] * each[NEWTON]
                 lines.append({"problem": problem, "epsilon": epsilon, "rule": rule.name, **one,
@@ -122,7 +122,7 @@ def an_iteration(context: Context, name: str, problem: str, method: str) -> floa
     return float((timed["seconds"].astype(float) / timed["T"].astype(float)).median())
 
 
-def _cell(context: Context, name: str, rule: TimingRule, problem: str, epsilon: float) -> dict[str, Any] | None:
+def _tuned_pair(context: Context, name: str, rule: TimingRule, problem: str, epsilon: float) -> dict[str, Any] | None:
     rows = rows_under(context, name, rule, problem, epsilon)
     # Both methods at the best T of the same rows, as the ratio is of two tuned methods.
     best = tuned(rows).drop_duplicates("algorithm").set_index("algorithm")
@@ -189,7 +189,7 @@ LINES: dict[str, tuple[TimingRule, Callable[[Timed], str]]] = {  # of the table 
 def run_time_ratios(context: Context, name: str) -> WithWords:
     """Iterations, seconds here and the shape within the data set, under the published rule and at a proven ε."""
     published = context.experiment.published()["table1"]
-    table, epsilons = cells(context, name), published["epsilon"]
+    table, epsilons = timed_ratios(context, name), published["epsilon"]
     february = any(block.accounting == FEBRUARY for block in context.blocks(name))
     rows, gaps = [], []
     for problem in context.problems(FIGURE[name]):

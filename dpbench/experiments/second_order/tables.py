@@ -133,7 +133,7 @@ def beta(context: Context) -> WithWords:
     alone = tuned(select(rows, key=list(fixed["key"]))).set_index(by)
     chosen = expand_settings(tuned(select(rows, algorithm=variants))).set_index(by)
     there = set(zip(*(tried[name] for name in by), strict=True))
-    data, asked = [], context.cells("beta")
+    data, asked = [], context.combinations("beta")
     for at in itertools.product(problems, variants, epsilons):
         gd = (at[0], "dp-gd", at[2])
         if at in there and at in alone.index and gd in alone.index:
@@ -150,7 +150,7 @@ def beta(context: Context) -> WithWords:
         {f"ε = {e:g}": {"epsilon": e} for e in epsilons},
         lambda one: f"β = {one['beta']:g}, T = {one['T']:.0f}: {one['excess'] / one['beta_1_excess']:.2f}×",
         missing=lambda at: context.gap("beta", "{algorithm} on {problem} at ε = {epsilon:g}".format_map(at))
-        if tuple(at.values()) in asked else "",  # the grid tries β in some of the cells alone
+        if tuple(at.values()) in asked else "",  # the grid tries β in some of them alone
         data=table,
     )  # fmt: skip
     if table.empty:

@@ -31,7 +31,7 @@ from dpbench.study.paper import Ends, WithWords
 CHANCE = 2.5  # ‖mean - ∇F̂‖ over its expected root mean square: an unbiased estimator hardly ever exceeds it
 GROWS = 0.25  # exponent of d from which a variance counts as growing
 NEAR = 0.1  # a measured exponent of b or ‖x - y‖ this far from the lemma's is another
-CELL = ["set.b", "set.distance"]
+SETTING = ["set.b", "set.distance"]
 LONG = 64  # T from which the T² reduction is asked for; below, the logarithms are larger
 FREE = laws.ERRORS  # standard errors within which two means count as equal
 ORDER = 10.0  # the theorem's Õ hides constants and logarithms: its threshold is tested to an order of magnitude
@@ -71,12 +71,12 @@ def variance_in_d(context: Context, name: str, **words: str) -> WithWords:
 
     def power_of(one_direction: bool) -> laws.Interval:
         part = variances(context, name.lower(), one_direction=one_direction)
-        return exponent(part.assign(d=part["problem"].map(dimension_of)), "d", CELL, "estimators")
+        return exponent(part.assign(d=part["problem"].map(dimension_of)), "d", SETTING, "estimators")
 
     power, alone = power_of(False), "not measured"
     with contextlib.suppress(NotEnough):
         alone = f"{power_of(True).value:+.2f}"
-    count = variances(context, name.lower()).groupby(CELL).ngroups
+    count = variances(context, name.lower()).groupby(SETTING).ngroups
     return power.beyond(GROWS, below=True), {"power": power, "count": count, "grows": GROWS, "alone": alone}
 
 
