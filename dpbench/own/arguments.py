@@ -23,6 +23,7 @@ from dpbench.own.inputs import labels_beside
 from dpbench.own.spec import ParameterError
 from dpbench.schema import Column, Schema, Target, word
 from dpbench.schema import load as load_schema
+from dpbench.schema.schema import check_bounds
 
 REPEATED = ("sklearn.model_selection", "sklearn.ensemble", "sklearn.multiclass", "sklearn.calibration",
             "sklearn.feature_selection", "sklearn.multioutput", "sklearn.semi_supervised",
@@ -56,28 +57,31 @@ def schema_of(columns: int, bounds: Any, target: Target, row_bound: Any) -> Sche
     """The schema of an array's bounds; ParameterError in one line."""
     if isinstance(bounds, Mapping):
         raise ParameterError("bounds: give (low, high), numbers or one per column; by names they are a schema's")
-    ends = zip(*bounds_of("bounds", bounds, columns), strict=True)
+    each = {f"x{i}": Column(bounds=pair) for i, pair in enumerate(bounds_of("bounds", bounds, columns))}
     try:
-        each = {f"x{i}": Column(bounds=(float(low), float(high))) for i, (low, high) in enumerate(ends)}
         return Schema(target=target, columns=each, row_bound=None if row_bound is None else float(row_bound))
     except (TypeError, ValueError) as error:
         raise ParameterError(f"bounds: {error}") from None
 
 
-def bounds_of(name: str, bounds: Any, columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """(low, high), each (columns,); ParameterError where they are no pair of finite numbers or arrays, low < high."""
+def bounds_of(name: str, bounds: Any, columns: int) -> list[tuple[float, float]]:
+    """(low, high) of each column; ParameterError where they are no pair of finite numbers or arrays, low < high."""
     if isinstance(bounds, list) and bounds and all(isinstance(pair, tuple) for pair in bounds):
         raise ParameterError(
             f"{name}: a list of pairs, one per column, is read as (low, high) by nobody; give (lows, highs)"
         )
     try:
-        low, high = (np.broadcast_to(np.asarray(end, dtype=float), columns) for end in bounds)
+        low, high = (np.broadcast_to(np.asarray(end, dtype=float), columns).tolist() for end in bounds)
     except (TypeError, ValueError):
         each = "two numbers" if columns == 1 else f"two numbers, or two arrays of the {columns} columns"
         raise ParameterError(f"{name} must be (low, high): {each}, got {bounds!r}") from None
-    if not (np.isfinite(low).all() and np.isfinite(high).all() and (low < high).all()):
-        raise ParameterError(f"{name}: low < high, both finite, are needed" + " in every column" * (columns > 1))
-    return low, high
+    pairs = list(zip(low, high, strict=True))
+    try:
+        for pair in pairs:
+            check_bounds(pair)
+    except ValueError as error:
+        raise ParameterError(f"{name}: {error}") from None
+    return pairs
 
 
 def array_of(estimator: BaseEstimator, X: Any, **how: Any) -> Any:

@@ -392,8 +392,8 @@ class PrivateRegressor(RegressorMixin, _Private):
             raise ParameterError("y: not numbers; PrivateClassifier takes classes")
         if self.target_bounds is None:
             raise ParameterError("target_bounds: give the public range of the target, (low, high)")
-        (low,), (high,) = arguments.bounds_of("target_bounds", self.target_bounds, 1)
-        return Target(name="", bounds=(float(low), float(high))), False
+        (bounds,) = arguments.bounds_of("target_bounds", self.target_bounds, 1)
+        return Target(name="", bounds=bounds), False
 
     def become(self, model: Model, *of: Any) -> Any:
         super().become(model, *of)

@@ -330,6 +330,7 @@ def _chosen(
     mechanisms: Any, integers: np.ndarray, most: int, label: str, choice: float, of: OfPersons, exact: bool
 ) -> int:
     """Which of the scores is drawn."""
+    # Within ± 2n: a count is n at most, and so is what a narrow window is worth where nε₀ ≥ LEAST.
     scores = Scores(integers, most << of.bits, 2 * of.number << of.bits)
     values: Any = scores if exact else scores.integers * scores.unit
     return int(mechanisms.exponential(values, sensitivity=1.0, epsilon=choice, label=label)[0])

@@ -25,7 +25,8 @@ FACTORS = 8  # common to all columns, the first the most
 # Standard deviation of a number, where its bounds are -1 and 1: what is usual in a table, by the logarithm, and how far
 # a column's own may be from it. Columns of one table are alike: ratings and pixels are all wide, counts all narrow.
 WIDTH, APART = (0.1, 0.65), (0.1, 0.7)
-CENTRE = (-0.7, 0.3)  # its mean: amounts, counts and ages lie low in the range that they may have
+# Its mean: amounts, counts and ages lie low in the range that they may have, dates late.
+CENTRE, LATE = (-0.7, 0.3), (-0.3, 0.7)
 COMMON = (0.1, 0.95)  # share of the variance of the columns that the factors explain
 FILLED, END = (0.3, 1.0), 3.5  # how much of its bounds a long upper tail fills, up to so many standard deviations
 AUC = (0.51, 0.99)  # of the best linear score, where nobody guesses it
@@ -220,11 +221,10 @@ def _cells(
         cells: Any = _from_unit(z, column.bounds)
     elif column.date is not None:
         low, high = column.years or (2000, 2020)
-        days = (np.clip(_spread(latent(), law, (-0.3, 0.7), alike), -1, 1) + 1) / 2 * (high - low + 1) * 365.24
+        first, last = np.datetime64(f"{low:04d}-01-01"), np.datetime64(f"{high:04d}-12-31")
+        days = _from_unit(_spread(latent(), law, LATE, alike), (0, (last - first).astype(int)))
         hours = rng.integers(0, 24, rows)
-        start = np.datetime64(f"{low:04d}-01-01T00", "h")
-        last = np.datetime64(f"{high:04d}-12-31T23", "h")
-        times = np.minimum(start + (days.astype(int) * 24 + hours).astype("timedelta64[h]"), last)
+        times = first + days.astype("timedelta64[D]") + hours.astype("timedelta64[h]")
         cells = pd.Series(np.datetime_as_string(times, unit="s")).astype(object)
     else:
         assert column.categories is not None

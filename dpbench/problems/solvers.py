@@ -224,7 +224,7 @@ def _proximal_newton(problem: EmpiricalRisk, chosen: np.ndarray, v: np.ndarray) 
         decrease = -(g @ direction) - l1 * (np.abs(v + direction).sum() - np.abs(v).sum())
         if decrease <= 1e-17 * max(1.0, abs(F)):
             # Below the rounding of F its values say nothing, and this step is what the last digits of the gap need.
-            return v + direction if value(v + direction) <= F + 1e-15 * max(1.0, abs(F)) else v
+            return v + direction  # `solve_sparse` keeps the least gap
         step = 1.0
         while (new := value(v + step * direction)) > F - 1e-4 * step * decrease and step > 1e-10:
             # Below the rounding of F its values say nothing: the full step is a Newton step near the optimum.

@@ -7,7 +7,7 @@ from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, BaseSettings, Disclosure, Needs
 from dpbench.auditing.runs import audit
 from dpbench.auditing.search import candidates, with_best_coins
-from dpbench.auditing.worlds import Setup, moved_in_each
+from dpbench.auditing.worlds import SHORT, Setup, moved_in_each
 from dpbench.privacy.ledger import Relation
 
 
@@ -146,14 +146,56 @@ def test_public_randomness_is_fixed_where_it_tells_most():
     assert with_best_coins(plain, 0) is plain
 
 
-def test_pairs_differ_in_one_row_within_the_bound():
-    for name in ("dp-gd", "dp-nag", "adassp", "dp-cd"):
-        method, _ = algorithms.resolve(name)
-        found = list(candidates(method, method.audit_case, method.relation))
-        assert len(found) >= 10
-        for words, (first, second, _, _), *_ in found:
-            differs = (first.X != second.X).any(axis=1) | (first.y != second.y)
-            assert differs[0], words
-            assert not differs[1:].any(), words
-            method.needs.check(first, name)
-            method.needs.check(second, name)
+# Of what is said of a pair: whether it holds of both rows (x, z), their labels (y, u) and another row o of length r.
+SAID = {
+    "on an axis": lambda x, z, y, u, o, r: np.count_nonzero(x) == 1,
+    "at a corner": lambda x, z, y, u, o, r: np.ptp(np.abs(x)) < 1e-9 * r,
+    "the others pull nowhere": lambda x, z, y, u, o, r: not o.any(),
+    "the others along it": lambda x, z, y, u, o, r: (o == x).all(),
+    "against it, a row at": lambda x, z, y, u, o, r: (o == -x).all(),
+    "across it, a row": lambda x, z, y, u, o, r: abs(o @ x) < 1e-9 * r**2 < o @ o,
+    "the others short": lambda x, z, y, u, o, r: SHORT * r / 2 < np.linalg.norm(o) <= SHORT * r * (1 + 1e-9),
+    "label +1 or not": lambda x, z, y, u, o, r: y > 0 and not z.any(),
+    "label -1 or not": lambda x, z, y, u, o, r: y < 0 and not z.any(),
+    "with either label": lambda x, z, y, u, o, r: (x == z).all() and u in (-y, SHORT * y),
+    "or its opposite": lambda x, z, y, u, o, r: (x == -z).all() and u == y,
+    "or one that pulls nowhere": lambda x, z, y, u, o, r: (x == z).all() and u == 0 != y,
+    "or one across it": lambda x, z, y, u, o, r: abs(x @ z) < 1e-9 * r**2 < z @ z and abs(u) == y,
+    "across it with the other label": lambda x, z, y, u, o, r: u == -y,
+    "on another axis": lambda x, z, y, u, o, r: np.count_nonzero(z) == 1 and x @ z == 0 and u == y,
+    "there or not": lambda x, z, y, u, o, r: not z.any() and u == 0 != y,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "pairs"),  # of each slope of the loss, at five places; at the rungs of one row; beside others
+    [
+        ("dp-gd", 4 * 5 * 2 + 15 + 3),
+        ("dp-nag", 5 * 2 + 3 * 5 * 3 + 15 + 3),  # columns are public: the sign of a row differs, or its label
+        ("opt", 5 * 4 + 3 * 5 * 5 + 15 + 3 * 2),
+        ("adassp", 5 * 2 + 15 + 1),  # without a bound on gradients the loss is as it is
+        ("dp-cd", 5 * 2 + 15 + 1),
+        ("dp-sgd-1", 5 * 4 + 15 + 2),
+    ],
+)
+def test_pairs_differ_in_one_row_within_the_bound_as_their_words_say(name, pairs):
+    method, _ = algorithms.resolve(name)
+    found = {one.words: one for one in candidates(method, method.audit_case, method.relation)}
+    assert len(found) == pairs
+    for words, (_, (first, second, _, _), far, bent, many) in found.items():
+        differs = (first.X != second.X).any(axis=1) | (first.y != second.y)
+        assert differs[0], words
+        assert not differs[1:].any(), words
+        method.needs.check(first, name)
+        method.needs.check(second, name)
+        (x, *_, other), z = first.X, second.X[0]
+        for part in [part for part in SAID if part in words]:
+            assert SAID[part](x, z, first.y[0], second.y[0], other, np.linalg.norm(x)), (words, part)
+        curved = words.startswith(("most curved", "curved for one label"))
+        assert (far, bent, many) == (words.startswith("the loss"), curved, words.startswith("the others")), words
+        assert z.any() == (method.relation is Relation.REPLACE_ONE), words
+        assert (first.y[-1] < 0) == ("short, against it" in words)
+        assert second.y[0] in (0, -first.y[0]) or not words.startswith("a row at")
+        if words.endswith("of the bound") and not method.counts_public:
+            rung = np.linalg.norm(x) / next(iter(found.values())).pair.first.row_bound
+            assert f"a row at {rung:.2g} of the bound" == words

@@ -115,9 +115,18 @@ def test_a_mistake_is_one_line(flowers, parameters, message):
     assert "\n" not in str(caught.value)
 
 
-def test_a_target_of_words_is_one_line():
-    with pytest.raises(UserError, match=r"y: not numbers;"):
-        PrivateRegressor(bounds=(0, 1), target_bounds=(0, 1)).fit(np.eye(4), np.array(["a", "b", "a", "b"]))
+@pytest.mark.parametrize(
+    ("bounds", "y", "said"),
+    [
+        ((0, 1), ["a", "b", "a", "b"], "y: not numbers;"),
+        (None, [0, 1, 0, 1], "target_bounds: give the public range"),
+        ((1, 1), [1, 1, 1, 1], "target_bounds: bounds must be low < high, both finite, got 1 and 1"),
+        ((0, 5e-324), [0, 0, 0, 0], "target_bounds: bounds must be low < high"),
+    ],
+)
+def test_a_target_that_is_no_number_between_bounds_is_one_line(bounds, y, said):
+    with pytest.raises(UserError, match=said):
+        PrivateRegressor(bounds=(0, 1), target_bounds=bounds).fit(np.eye(4), np.array(y))
 
 
 def by_coefficients(model, X, low, high):

@@ -403,7 +403,23 @@ def test_dates_are_drawn_within_the_years_of_the_schema_and_not_heaped_at_their_
     drawn = [
         worlds.cells_of(schema, 500, np.random.default_rng(i), np.random.default_rng(i))["when"] for i in range(30)
     ]
-    years = pd.concat(drawn).str[:4].astype(int)
-    assert 1990 <= years.min() < 1993
-    assert 2006 < years.max() <= 2009
+    days = pd.concat(drawn).str[:10]
+    assert (days.min(), days.max()) == ("1990-01-01", "2009-12-31")
     assert np.mean([(each == each.max()).mean() for each in drawn]) < 0.1
+    assert {*pd.concat(drawn).str[11:13].astype(int)} == {*range(24)}
+
+
+@pytest.mark.parametrize(
+    ("column", "ends"),
+    [(Column(date=("year",), years=(1900, 1999)), (1935, 1985)), (Column(bounds=(1900, 2000)), (1915, 1965))],
+    ids=("dates", "numbers"),
+)
+def test_the_middle_of_dates_lies_late_in_their_range_and_that_of_numbers_early(column, ends):
+    rng, factors, alike = (
+        np.random.default_rng(0),
+        np.zeros((5, worlds.FACTORS)),
+        worlds.TableLaw(0.5, -4.0, skewed=0.0),
+    )
+    drawn = [worlds._cells(column, factors, factors[0] + 1, alike, rng, rng, False) for _ in range(50)]
+    middles = [np.median(each.str[:4].astype(int) if column.date else each) for each in drawn]
+    assert (min(middles), max(middles)) == pytest.approx(ends, abs=6)

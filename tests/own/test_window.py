@@ -94,6 +94,17 @@ def test_any_replaced_row_moves_a_count_and_a_rank_by_one_at_most_ties_too():
     assert np.max(moved, axis=0).tolist() == [1, 2]  # of 2u
 
 
+@pytest.mark.parametrize("n", [94, 20_000])
+def test_a_score_is_declared_to_lie_no_further_than_the_largest_does(monkeypatch, n):
+    """By it the sensitivity of floating-point scores is checked; the largest is that of a narrow window of all rows."""
+    found, scores = [], windows.Scores
+    monkeypatch.setattr(windows, "Scores", lambda *given: found.append(given) or scores(*given))
+    windows.choose(np.ones(n), windows.LEAST / n, BUDGET, 2, seed=0, arithmetic="real")
+    ((integers, most, within),) = found
+    assert most == 1
+    assert np.abs(integers).max() <= within <= 1.2 * np.abs(integers).max()
+
+
 @pytest.mark.parametrize("y", [[-1, -0.5, 0.1, 0.5, 0.9], [0, 0, 0, 0.4, 1], [0.3] * 5, [1] * 5])
 def test_a_median_has_the_law_of_the_exponential_mechanism(y):
     points, epsilon, draws = np.linspace(-1, 1, 7), 2.0, 1500

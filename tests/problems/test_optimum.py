@@ -101,6 +101,13 @@ def test_l1_optimum(loss, shape, make, l2):
         assert duality_gap(p, w) >= p.value(w[None])[0] - found.value - 1e-12
 
 
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_step_whose_gain_is_below_rounding_is_taken_for_the_last_digits_of_the_gap(seed):
+    X, y = noisy(60, 20, seed)
+    problem = Problem(X, y, l1=0.3 * np.abs(X.T @ y).max() / len(y))
+    assert solve_sparse(problem, 1e-15)[1] < 1e-14
+
+
 def test_l1_beyond_the_largest_weight_gives_zero():
     X, y = noisy()
     l1 = np.abs(X.T @ y).max() / (2 * len(y))  # ‖∇(mean loss)‖_∞ at zero
