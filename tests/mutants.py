@@ -569,7 +569,7 @@ OWN = [
            "a model predicts without the bound of its fit"),
     Mutant(SPEC, "public_settings(name, spec.n, columns, parts[0]) if spec.rule else {}", "{}", RECORDED,
            "the method's public rule is not asked"),
-    Mutant(SPEC, "releases=first + one * models if one or alone else ()", "releases=first + one if one else ()",
+    Mutant(SPEC, "first + model.releases * models", "first + model.releases",
            CONTRACT + "all_ways_say_one_thing[dp-gd-three]", "the plan leaves models out"),
     Mutant("schema/cells.py", "(cells - middle) / half", "(cells - middle) / (2 * half)", GRAPH,
            "numbers are scaled otherwise than the schema says"),

@@ -40,6 +40,8 @@ from dpbench.privacy.verify import spent
 from dpbench.problems.persons import OfPersons
 
 RowBound: TypeAlias = Literal["auto", "private", "rule", "window"]
+# Of what is left of (ε, δ): what each model would release, and its δ.
+Planned: TypeAlias = Callable[[float, float], Sequence[tuple[Composition, float]]]
 BOUND_MODES = ("auto", "private", "rule", "window")
 LABEL, WINDOW = "row bound", "window"
 BY_RULE = "a row bound by rule"  # what counts as public then
@@ -125,7 +127,7 @@ def choose_split(
     epsilon: float,
     delta: float,
     relation: Relation,
-    planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
+    planned: Planned,
 ) -> BoundSplit | None:
     """What is done about a bound, from public numbers; None where rows are left as they are.
 
@@ -164,7 +166,7 @@ def first_within(
     epsilon: float,
     delta: float,
     relation: Relation,
-    planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
+    planned: Planned,
 ) -> Any:
     """The first split that keeps to (ε, δ) with the models' releases, from public numbers, before data are touched.
 

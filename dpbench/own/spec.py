@@ -8,9 +8,9 @@ compared.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
@@ -33,6 +33,7 @@ from dpbench.run.job import check_delta, delta_value
 from dpbench.schema.encoding import Encoding
 from dpbench.serving.method import ServedMethod
 
+Split: TypeAlias = row_bounds.BoundSplit | windows.WindowSplit
 LARGEST_EPSILON = 1e6
 INTERVALS = {"boosted-ssp": "squared", "dp-gd-average": "logistic"}  # methods that have them, of which loss
 GROUPS = "groups"  # the unit of arrays
@@ -130,7 +131,7 @@ class FitPlan:
     asked: BaseSettings
     whole: Budget
     each: Budget
-    bound: row_bounds.BoundSplit | windows.WindowSplit | None
+    bound: Split | None
     releases: Composition
     epsilon: float
     exact: bool
@@ -192,12 +193,56 @@ class OneModel(NamedTuple):
 
 
 def plan(spec: Spec) -> FitPlan:
-    """The plan of a fit; UserError or PrivacyError, in one line, for what cannot be."""
+    """The plan of a fit; UserError or PrivacyError, in one line, for what cannot be.
+
+    First comes the bound on the rows, or the window around the target; the models share what it leaves of (ε, δ).
+    """
     _check(spec)
     name, loss, columns, models = _problem(spec)
     method, fixed = algorithms.resolve(name)
     if spec.rule and not method.private:
         raise UserError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
+    whole = _whole(spec, name, method)
+    how = _before_the_models(spec, name, loss, whole)
+    within = windows.SETTINGS if how == "window" else {}
+    clustered = {"intervals": "clustered"} if spec.intervals and spec.unit and losses.get(loss).binary else {}
+
+    # The split tries several budgets, and each accountant's search takes tens of milliseconds.
+    @cache
+    def at(epsilon: float, delta: float) -> OneModel:
+        """Each model, where all may spend (ε, δ)."""
+        parts = share(epsilon, delta, models, gaussian=method.gaussian and whole.accounting == "tight")
+        given = public_settings(name, spec.n, columns, parts[0]) if spec.rule else {}
+        settings = make_settings(method, {**fixed, **given, **within, **spec.settings, **clustered})
+        return _model(spec, loss, columns, method, settings, replace(whole, epsilon=parts[0], delta=parts[1]))
+
+    if how == "auto" and not spec.rule and at(whole.epsilon, whole.delta).flaw:
+        how = None  # a method without noise has nothing to gain
+    split = _split(spec, name, loss, how, whole, lambda *left: [(at(*left).releases, left[1])] * models)
+    model = at(whole.epsilon, whole.delta) if split is None else at(split.epsilon, split.delta)
+    # `dpbench.fit` may run a method without a guarantee, and says so; an estimator has no place for one.
+    if model.flaw and spec.rule:
+        raise UserError(f"settings: so set, {name} keeps no ε ({model.flaw}); dpbench.fit runs it, and says so")
+    first, epsilon = split.planned if split else (), math.nan
+    releases = first + model.releases * models if model.releases else ()
+    if isinstance(split, windows.WindowSplit) and split.alone:
+        if spec.intervals:
+            raise ParameterError("intervals: of so few rows the median alone is released; leave row_bound or them out")
+        releases, epsilon = first, compose(split.parts, whole.epsilon, whole.delta, whole.relation)
+    elif releases and not model.flaw:
+        own = spent(model.releases, model.budget.delta, whole.relation).epsilon
+        parts = [*(split.parts if split else []), *[(model.releases, own, model.budget.delta)] * models]
+        epsilon = compose(parts, whole.epsilon, whole.delta, whole.relation) if len(parts) > 1 else own
+    stranger = algorithms.not_ours(name, msgspec.structs.asdict(model.settings))
+    return FitPlan(
+        spec, name, method, model.problem, models, model.settings, model.asked, whole, model.budget, split,
+        releases=releases, epsilon=epsilon, exact=model.exact, flaw=model.flaw,
+        foreign=None if stranger is None else algorithms.resolve(stranger)[0].name,
+    )  # fmt: skip
+
+
+def _whole(spec: Spec, name: str, method: Algorithm) -> Budget:
+    """The budget of the whole fit."""
     accounting = rules.accounting(method) if spec.accounting is None else spec.accounting
     delta = rules.delta(method) if spec.delta is None and spec.rule else spec.delta
     if spec.rule and method.accounting(accounting) == "pure":
@@ -205,83 +250,55 @@ def plan(spec: Spec) -> FitPlan:
     elif spec.rule and delta == 0:
         others = [one for one in algorithms.names(plugins=False) if _pure(one)]
         raise ParameterError(f'delta: {name} needs delta > 0; at 0 take "auto", or one of {", ".join(others)}')
-    whole = budget_of(method, spec.n, spec.epsilon, delta, spec.relation, accounting)
+    return budget_of(method, spec.n, spec.epsilon, delta, spec.relation, accounting)
 
-    how: Any = spec.row_bound
+
+def _before_the_models(spec: Spec, name: str, loss: Any, whole: Budget) -> Any:
+    """What is found before them: `row_bound` as asked for, of "auto" a window where there can be one."""
     window = name == "boosted-ssp" and spec.rule
     window = window and windows.suits(spec.lengths, whole.epsilon, whole.delta, whole.relation)
-    if how == "window" and not window:
+    if spec.row_bound == "window" and not window:
         raise ParameterError(
             'row_bound: "window" is for PrivateRegressor by boosted-ssp, with an intercept, at delta > 0 and ε <= 100; '
             "leave it out"
         )
-    intervals = spec.intervals  # whose coverage was counted with the private bound
-    how = "window" if how == "auto" and window and not intervals else how
-
-    if intervals and (INTERVALS.get(name) != losses.get(loss).name or not spec.rule or spec.l2 or spec.class_weights):
+    if not spec.intervals:
+        return "window" if spec.row_bound == "auto" and window else spec.row_bound
+    if INTERVALS.get(name) != losses.get(loss).name or not spec.rule or spec.l2 or spec.class_weights:
         raise ParameterError(
             "intervals: they are derived for numbers by boosted-ssp and two classes by dp-gd-average, of at most 1,500 "
             "columns, at delta > 0, without ridge or class weights; leave algorithm, l2 and class_weight out"
         )
-    clustered = {"intervals": "clustered"} if intervals and spec.unit and losses.get(loss).binary else {}
+    return spec.row_bound  # the coverage of intervals was counted with the private bound
 
-    # The split below tries several budgets, and each accountant's search takes tens of milliseconds.
-    @cache
-    def at(epsilon: float, delta: float) -> OneModel:
-        """Each model, where all may spend (ε, δ)."""
-        parts = share(epsilon, delta, models, gaussian=method.gaussian and whole.accounting == "tight")
-        given = public_settings(name, spec.n, columns, parts[0]) if spec.rule else {}
-        within = windows.SETTINGS if how == "window" else {}
-        settings = make_settings(method, {**fixed, **given, **within, **spec.settings, **clustered})
-        problem = _declared(spec, loss, columns, method, settings)
-        each = budget_of(method, spec.n, *parts, whole.relation, accounting)
-        flaw = "" if method.private else f"{method.name} looks at the data without paying"
-        flaw = flaw or method.flaw(settings, each.accounting)
-        if spec.unit:
-            _check_unit(spec, method, problem, settings, flaw)
-        exact = _exact(spec, method, problem, settings, whole, flaw)
-        bound = bind(method, problem, [settings], [each], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
-        mechanisms = bound.mechanisms()
-        bound.plan(mechanisms)
-        planned = mechanisms.ledger.planned(0)
-        if spec.unit and not (planned and all(isinstance(entry.release, OF_ALL) for entry in planned)):
-            raise UserError(f"unit: {method.name} takes some of the rows at a time, where a person has several; {ABLE}")
-        return OneModel(problem, bound.settings[0], settings, each, planned, exact, flaw)
 
-    if how == "auto" and not spec.rule and at(whole.epsilon, whole.delta).flaw:
-        how = None  # a method without noise has nothing to gain
-    terms = (whole.epsilon, whole.delta, whole.relation, lambda *left: [(at(*left).releases, left[1])] * models)
-    split: row_bounds.BoundSplit | windows.WindowSplit | None
+def _split(spec: Spec, name: str, loss: Any, how: Any, whole: Budget, planned: row_bounds.Planned) -> Split | None:
+    """How (ε, δ) is shared by what is found first and the models; `planned`: their releases at what is left."""
+    terms = whole.epsilon, whole.delta, whole.relation
+    if how == "window":
+        return windows.split(spec.n, *terms, planned)
     choice = windows.BESIDE * whole.epsilon  # of a window alone
     robust = name == "objpert" and how == "auto" and losses.get(loss).family in windows.ROBUST
-    robust = robust and spec.n * choice >= windows.LEAST and windows.suits(spec.lengths, *terms[:3])
-    if how == "window":
-        split = windows.split(spec.n, *terms)
-    elif split := row_bounds.choose_split(how, spec.lengths, whole.epsilon - choice * robust, *terms[1:]):
-        split = split._replace(choice=choice * robust)
-    left = (whole.epsilon, whole.delta) if split is None else (split.epsilon, split.delta)
-    problem, settings, asked, each, one, exact, flaw = at(*left)
-    # `dpbench.fit` may run a method without a guarantee, and says so; an estimator has no place for one.
-    if flaw and spec.rule:
-        raise UserError(f"settings: so set, {name} keeps no ε ({flaw}); dpbench.fit runs it, and says so")
-    epsilon, alone = math.nan, False
-    if isinstance(split, windows.WindowSplit) and split.alone:
-        if intervals:
-            raise ParameterError("intervals: of so few rows the median alone is released; leave row_bound or them out")
-        one, alone = (), True
-        epsilon = compose(split.parts, *terms[:3])
-    elif one and not flaw:
-        own = spent(one, each.delta, whole.relation).epsilon
-        parts = [*(split.parts if split else []), *[(one, own, each.delta)] * models]
-        epsilon = compose(parts, *terms[:3]) if len(parts) > 1 else own
-    stranger = algorithms.not_ours(name, msgspec.structs.asdict(settings))
-    first = split.planned if split else ()
-    return FitPlan(
-        spec, name, method, problem, models, settings, asked, whole, each, split,
-        releases=first + one * models if one or alone else (), epsilon=epsilon,
-        exact=exact, flaw=flaw,
-        foreign=None if stranger is None else algorithms.resolve(stranger)[0].name,
-    )  # fmt: skip
+    robust = robust and spec.n * choice >= windows.LEAST and windows.suits(spec.lengths, *terms)
+    split = row_bounds.choose_split(how, spec.lengths, whole.epsilon - choice * robust, *terms[1:], planned)
+    return split and split._replace(choice=choice * robust)
+
+
+def _model(spec: Spec, loss: Any, columns: int, method: Algorithm, settings: BaseSettings, budget: Budget) -> OneModel:
+    """One model at these settings within this budget, with the releases that its method plans."""
+    problem = _declared(spec, loss, columns, method, settings)
+    flaw = "" if method.private else f"{method.name} looks at the data without paying"
+    flaw = flaw or method.flaw(settings, budget.accounting)
+    if spec.unit:
+        _check_unit(spec, method, problem, settings, flaw)
+    exact = _exact(spec, method, problem, settings, budget, flaw)
+    bound = bind(method, problem, [settings], [budget], np.zeros((1, problem.d)), ["plan"])  # type: ignore[arg-type]  # nothing is run, so what is declared is enough
+    mechanisms = bound.mechanisms()
+    bound.plan(mechanisms)
+    planned = mechanisms.ledger.planned(0)
+    if spec.unit and not (planned and all(isinstance(entry.release, OF_ALL) for entry in planned)):
+        raise UserError(f"unit: {method.name} takes some of the rows at a time, where a person has several; {ABLE}")
+    return OneModel(problem, bound.settings[0], settings, budget, planned, exact, flaw)
 
 
 def _pure(name: str) -> bool:
@@ -398,9 +415,9 @@ def _check_unit(spec: Spec, method: Algorithm, problem: Declaration, settings: A
         raise UserError(f"unit: {method.name} so set is not derived for several rows of one person: {why}; {ABLE}")
 
 
-def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, whole: Budget, flaw: str) -> bool:
+def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, budget: Budget, flaw: str) -> bool:
     """Whether the fit computes with integers, so that its guarantee is for the bytes; UserError where it cannot."""
-    why = "it has none at all" if flaw else method.inexact(problem.loss, whole.relation, settings)
+    why = "it has none at all" if flaw else method.inexact(problem.loss, budget.relation, settings)
     if not why and not math.isfinite(problem.row_bound):
         why = "it declares no bound on the rows, which a grid of integers needs"
     # Who asked for bytes is told which methods have them; without the word the fit is in real arithmetic.
@@ -408,7 +425,7 @@ def _exact(spec: Spec, method: Algorithm, problem: Declaration, settings: Any, w
         others = [algorithms.resolve(name)[0] for name in algorithms.names(plugins=False)]
         able = [
             one.name for one in others
-            if not one.inexact(problem.loss, whole.relation) and not one.needs.missing_for(problem.loss)
+            if not one.inexact(problem.loss, budget.relation) and not one.needs.missing_for(problem.loss)
         ]  # fmt: skip
         raise UserError(
             f"arithmetic: {method.name} on {problem.loss.name} loss has no guarantee for bytes: {why}; "

@@ -34,7 +34,6 @@ from __future__ import annotations
 
 import math
 import secrets
-from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -43,7 +42,7 @@ import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.own import row_bound as row_bounds
-from dpbench.own.row_bound import LABEL, SMALLER, WINDOW, Lengths, mechanisms_of, noisy_mean, shortened
+from dpbench.own.row_bound import LABEL, SMALLER, WINDOW, Lengths, Planned, mechanisms_of, noisy_mean, shortened
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.budget import Budget
@@ -179,7 +178,7 @@ def split(
     epsilon: float,
     delta: float,
     relation: Relation,
-    planned: Callable[[float, float], Sequence[tuple[Composition, float]]],
+    planned: Planned,
 ) -> WindowSplit:
     """The split of (ε, δ), from public numbers. planned: see `first_within`."""
     whole = gaussian_mu(epsilon, delta)
