@@ -12,6 +12,7 @@ import msgspec
 import numpy as np
 
 from dpbench import datasets
+from dpbench.algorithms.base import BaseSettings
 from dpbench.algorithms.gradient_descent import TailGradient
 from dpbench.algorithms.newton_step import ReleasedStep
 from dpbench.errors import Defect, PrivacyError, UserError
@@ -19,7 +20,7 @@ from dpbench.own import inputs
 from dpbench.own import row_bound as row_bounds
 from dpbench.own import window as windows
 from dpbench.own.spec import FitPlan
-from dpbench.privacy.check import compose
+from dpbench.privacy.check import Guarantee, compose
 from dpbench.privacy.ledger import Composition
 from dpbench.privacy.noise import stream
 from dpbench.problems import catalogue
@@ -115,83 +116,86 @@ def execute(
     Raises:
         PrivacyError: what was released does not keep the ε. Defect: it is not what was planned.
     """
-    spec, bound, window, ledgers = plan.spec, None, None, []
+    spec, whole, of_persons = plan.spec, plan.whole, None
     if (persons is None) != (not spec.unit) or (persons and persons.count != spec.n):
         raise Defect(f"{plan.name}: its rows are not of the persons that were planned for")
-    of_persons = None
     if persons is not None:
         if not owned:
             X, y = datasets.as_arrays(X, y, single=spec.precision == "float32")
         # Once, from the rows as they were given: all releases give a person's rows the same weights.
         of_persons = persons.weighted(X, y)
-    # The bound comes first: all that follows takes it for public, as adaptive composition allows.
-    if isinstance(plan.bound, windows.WindowSplit):
-        window, lines = windows.release(
-            X,
-            y,
-            spec.lengths,
-            unit,
-            plan.bound,
-            plan.whole,
-            seed=seed,
-            arithmetic=spec.arithmetic,
-            of_persons=of_persons,
-        )
-        bound, ledgers = window.bound, [{"model": "all", **line} for line in lines]
-        if plan.bound.alone:
-            nothing = {"objective": math.nan, "seconds": 0.0, "status": "done", "columns": {}}
-            return Fitted(plan, np.zeros((1, spec.d)), bound, window, plan.releases, plan.epsilon, "basic composition",
-                          ledgers, msgspec.structs.asdict(plan.settings),
-                          [{**nothing, "epsilon_realised": plan.epsilon}])  # fmt: skip
-        X, y = window.rows(X, unit, spec.lengths.numbers), window.residuals(X, y)
-    elif plan.bound is not None:
-        if plan.bound.choice:
-            window, lines = windows.choose(
-                y, plan.bound.choice, plan.whole, spec.d, seed=seed, arithmetic=spec.arithmetic
-            )
-            ledgers, y = [{"model": "all", **line} for line in lines], window.within(y)
-        found = row_bounds.release(
-            X, spec.lengths, unit, plan.bound, plan.whole, seed=seed, arithmetic=spec.arithmetic, of_persons=of_persons
-        )
-        bound, ledgers = found.bound, [*ledgers, *({"model": "all", **line} for line in found.ledger)]
-        X = row_bounds.shortened(X, unit / bound)
-    runs, parts = [], list(plan.bound.parts if plan.bound else [])
-    # Models of one class against the rest run one after another; the plan has shared ε and δ among them.
-    for i in range(plan.models):
-        labels = y if plan.models == 1 else np.where(y == i, 1.0, -1.0)
-        problem = _problem(plan, X, labels, seed=seed, check=check, owned=owned, of_persons=of_persons)
-        named = str(plan.settings).replace(", intervals=False", "")  # a seed draws what it drew before there were any
-        key = secrets.token_hex(32) if seed is None else f"fit/{plan.method.name}/{plan.each}/{named}/{seed}"
-        if i:
-            key += f"/{i}"  # models of one seed share no noise
-        run, bound_run = _run(plan, problem, catalogue.draw(start, problem.d, stream(key, "init"))[None], key, seed)
-        said = bound_run.guarantee(run)
-        if plan.method.private and not plan.flaw and said.error:
-            raise PrivacyError(f"{plan.method.name}: {said.error}")
-        runs.append((run, said, bound_run))
-        ledgers += [{"model": i, **line} for line in run.mechanisms.ledger.summary()]
-        parts.append((run.mechanisms.ledger.planned(0), said.planned, plan.each.delta))
+    # All that follows takes what is released first for public, as adaptive composition allows.
+    X, y, bound, window, lines = _before_the_models(plan, X, y, unit, seed, of_persons)
+    ledgers = [{"model": "all", **line} for line in lines]
+    if isinstance(plan.bound, windows.WindowSplit) and plan.bound.alone:
+        nothing = {"objective": math.nan, "seconds": 0.0, "status": "done", "columns": {}}
+        return Fitted(plan, np.zeros((1, spec.d)), bound, window, plan.releases, plan.epsilon, "basic composition",
+                      ledgers, msgspec.structs.asdict(plan.settings),
+                      [{**nothing, "epsilon_realised": plan.epsilon}])  # fmt: skip
+    runs = [_model(plan, i, X, y, seed=seed, start=start, check=check, owned=owned, of_persons=of_persons)
+            for i in range(plan.models)]  # fmt: skip
+    ledgers += [{"model": i, **line} for i, (run, *_) in enumerate(runs) for line in run.mechanisms.ledger.summary()]
+    parts = [*(plan.bound.parts if plan.bound else []),
+             *((run.mechanisms.ledger.planned(0), said.planned, plan.each.delta) for run, said, _ in runs)]  # fmt: skip
     # What ran is held against what was shown, so a method cannot release more than its plan says.
     releases = tuple(entry for composition, _, _ in parts for entry in composition)
     if plan.releases and not plan.flaw and releases != plan.releases:
         raise Defect(f"{plan.name}: it ran by another plan than the one that was shown")
-    epsilon, whole = parts[0][1], plan.whole
-    if len(parts) > 1:
-        epsilon = compose(parts, whole.epsilon, whole.delta, whole.relation)
-    outputs = plan.problem.loss.outputs
-    W = np.stack([run.W[0] for run, _, _ in runs]).reshape(plan.models * outputs, -1)
+    epsilon = parts[0][1] if len(parts) == 1 else compose(parts, whole.epsilon, whole.delta, whole.relation)
+    W = np.stack([run.W[0] for run, *_ in runs]).reshape(plan.models * plan.problem.loss.outputs, -1)
     if plan.windowed:
         W[:, 0] = 0.0  # of the intercept, which m̃ has: what was released there is noise
-    tails = runs[0][0].evidence
+    (first, said, settings), *_ = runs
+    tails = first.evidence
     if spec.classes > 2 and plan.problem.loss.family == "softmax" and tails:
         W *= calibration_factor(W, tails[0])
     seen = [{"objective": float(run.objective[0]), "seconds": run.seconds, "status": run.status[0],
              "epsilon_realised": said.realised, "columns": {name: value[0] for name, value in run.columns.items()}}
             for run, said, _ in runs]  # fmt: skip
     # What a plug-in says of its settings is shown, so it gets no data to say it of.
-    settings = msgspec.structs.asdict(plan.settings if plan.foreign else runs[0][2].settings[0])
-    return Fitted(plan, W, bound, window, releases, epsilon, runs[0][1].checked_by, ledgers, settings, seen,
+    shown = msgspec.structs.asdict(plan.settings if plan.foreign else settings)
+    return Fitted(plan, W, bound, window, releases, epsilon, said.checked_by, ledgers, shown, seen,
                   tails[0] if spec.intervals else None)  # fmt: skip
+
+
+def _before_the_models(
+    plan: FitPlan, X: Any, y: Any, unit: float, seed: int | None, of_persons: OfPersons | None
+) -> tuple[Any, Any, float | None, windows.Window | None, list[dict[str, Any]]]:
+    """(rows and labels as the models take them, the bound and the window found first, the ledger's lines of these)."""
+    spec, window, ledger = plan.spec, None, list[dict[str, Any]]()
+    drawn: dict[str, Any] = {"seed": seed, "arithmetic": spec.arithmetic}
+    if plan.bound is None:
+        return X, y, None, None, []
+    if isinstance(plan.bound, windows.WindowSplit):
+        window, ledger = windows.release(
+            X, y, spec.lengths, unit, plan.bound, plan.whole, **drawn, of_persons=of_persons
+        )
+        if not plan.bound.alone:
+            X, y = window.rows(X, unit, spec.lengths.numbers), window.residuals(X, y)
+        return X, y, window.bound, window, ledger
+    if plan.bound.choice:
+        window, ledger = windows.choose(y, plan.bound.choice, plan.whole, spec.d, **drawn)
+        y = window.within(y)
+    found = row_bounds.release(X, spec.lengths, unit, plan.bound, plan.whole, **drawn, of_persons=of_persons)
+    return row_bounds.shortened(X, unit / found.bound), y, found.bound, window, [*ledger, *found.ledger]
+
+
+def _model(
+    plan: FitPlan, i: int, X: Any, y: Any, *, seed: int | None, start: str, check: bool, owned: bool,
+    of_persons: OfPersons | None,
+) -> tuple[BatchRun, Guarantee, BaseSettings]:  # fmt: skip
+    """(run of the i-th model, or of class i against the rest; what both routes say of it; its settings, completed)."""
+    labels = y if plan.models == 1 else np.where(y == i, 1.0, -1.0)
+    problem = _problem(plan, X, labels, seed=seed, check=check, owned=owned, of_persons=of_persons)
+    named = str(plan.settings).replace(", intervals=False", "")  # a seed draws what it drew before there were any
+    key = secrets.token_hex(32) if seed is None else f"fit/{plan.method.name}/{plan.each}/{named}/{seed}"
+    if i:
+        key += f"/{i}"  # models of one seed share no noise
+    run, bound = _run(plan, problem, catalogue.draw(start, problem.d, stream(key, "init"))[None], key, seed)
+    said = bound.guarantee(run)
+    if plan.method.private and not plan.flaw and said.error:
+        raise PrivacyError(f"{plan.method.name}: {said.error}")
+    return run, said, bound.settings[0]
 
 
 def _problem(
