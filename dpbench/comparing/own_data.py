@@ -154,20 +154,15 @@ def compare(
     # All that needs no data is refused before minutes of reading.
     references_of = ranking.entering(extra)  # a name that is none is told before the data are read
     task = None if loss is None else "binary" if losses.get(loss).binary else "regression"
-    how: dict[str, Any] = {"task": task, "holdout": holdout, "precision": precision, "progress": reading}
-    table = rows.read(data, target, schema, **how)
+    table = rows.read(data, target, schema, task=task, holdout=holdout, precision=precision, progress=reading)
     _check_size(data, table)
-    for line in table.warnings:
-        notify(f"warning: not private: {line}")
-    for line in table.notes:
-        notify(f"note: {line}")
+    for line in (*(f"warning: not private: {one}" for one in table.warnings), *(f"note: {one}" for one in table.notes)):
+        notify(line)
     loss = loss or ("logistic" if table.task == "binary" else "squared")
-    labels = datasets.labels_of(table.task)
-    name = own.stem_of(data)
+    words, name = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())]), own.stem_of(data)
     with nullcontext(results) if cache else data_cache.own_place() as place:
-        dataset = own.keep(table.X, table.y, name, RECIPE, labels=labels, held_out=table.held_out, whose=table.whose,
-                           source=data)  # fmt: skip
-        words = ",".join([loss, *(f"{key}={weight!r}" for key, weight in weights.items())])
+        dataset = own.keep(table.X, table.y, name, RECIPE, labels=datasets.labels_of(table.task),
+                           held_out=table.held_out, whose=table.whose, source=data)  # fmt: skip
         of = "" if table.whose is None else f" of {len(np.unique(table.whose)):,} persons"
         shape = f"{table.X.shape[0]:,} rows{of} in use, {table.X.shape[1]:,} columns"
         notify(f"{dataset}: {shape}, {words}; {RECIPE}")
@@ -179,43 +174,56 @@ def compare(
         # Runs are kept apart from those of papers: their scores are of somebody's rows.
         store = Store(place, "adhoc", results_of(dataset, place).name)
         files.private_folder(store.folder)  # its scores are exact
-        trial = table.X.shape[0] >= pilot.FROM
-        inner = (pilot.made if trial else pilot.folds)(dataset, words, name, data)
-        share, some = (pilot.SHARE, seeds) if trial else (1, -(-seeds // len(inner)))
         run = partial(runner.run, store=store, workers=jobs, report=progress)
-        problem, found = f"{dataset}:{words}", []
-        for each in epsilons:
-            entered = ranking.field_of(problem, each, references_of.values(), seeds)
-            names, tables = list(entered.jobs), []
-            for part in inner:  # a method is chosen here, and judged on the rows held out
-                there = ranking.field_of(part, share * each, names, some)
-                tables.append(ranking.rank(there, each, references_of, store, run).table)
-            # Methods that a trial shows to be hopeless are not run on all rows.
-            seen = ranking.nested(tables)
-            if trial:
-                pilot.cut(entered, seen, references_of)
-            found.append(replace(ranking.rank(entered, each, references_of, store, run), inner=seen))
+        trial = table.X.shape[0] >= pilot.FROM
+        parts = (pilot.made if trial else pilot.folds)(dataset, words, name, data)
+        inner = _Inner(parts, pilot.SHARE if trial else 1, seeds if trial else -(-seeds // len(parts)), trial)
+        problem = f"{dataset}:{words}"
+        ranked = [_ranked(problem, each, inner, references_of, seeds, store, run) for each in epsilons]
         lines = references(build(problem), datasets.load(dataset), table.classes)
-        first, snippet = found[0], ""
-        if first.best is not None and first.best.algorithm in first.useful:
-            reference = first.references[first.best.algorithm]
-            served = first.best.code != BUILT_IN and _is_served(problem, first.best, reference, run)
-            source = Source(os.fspath(data), target, schema)
-            snippet = printed_code(source, first.best, reference, loss=loss, weights=weights, served=served)
-    told = (ranking.recommendation(one, lines[0].name) for one in found)
+        snippet = _snippet(ranked[0], problem, Source(os.fspath(data), target, schema), loss, weights, run)
     return Comparison(
-        found,
-        table.task,
-        table.warnings,
-        table.notes,
-        lines,
-        len(table.y),
-        len(table.held_out[1]),
-        table.unit,
-        1.0 if table.classes is None else float(min(np.mean(table.y > 0), np.mean(table.y <= 0))),
-        snippet,
-        list(chain.from_iterable(told)),
-    )
+        ranked, table.task, table.warnings, table.notes, lines, rows=len(table.y), held=len(table.held_out[1]),
+        unit=table.unit, snippet=snippet,
+        rare=1.0 if table.classes is None else float(min(np.mean(table.y > 0), np.mean(table.y <= 0))),
+        recommendation=[line for one in ranked for line in ranking.recommendation(one, lines[0].name)],
+    )  # fmt: skip
+
+
+class _Inner(NamedTuple):
+    """Where methods are chosen: problems of the rows in use, share of ε, seeds; whether a trial cuts some."""
+
+    problems: list[str]
+    share: float
+    seeds: int
+    trial: bool
+
+
+def _ranked(
+    problem: str, epsilon: float, inner: _Inner, references_of: dict[str, str], seeds: int, store: Store,
+    run: ranking.RunJobs,
+) -> ranking.Ranking:  # fmt: skip
+    """The ranking at one ε: methods are chosen on the rows in use, and judged on those held out."""
+    entered, tables = ranking.field_of(problem, epsilon, references_of.values(), seeds), []
+    for part in inner.problems:
+        there = ranking.field_of(part, inner.share * epsilon, list(entered.jobs), inner.seeds)
+        tables.append(ranking.rank(there, epsilon, references_of, store, run).table)
+    seen = ranking.nested(tables)
+    if inner.trial:  # methods that it shows to be hopeless are not run on all rows
+        pilot.cut(entered, seen, references_of)
+    return replace(ranking.rank(entered, epsilon, references_of, store, run), inner=seen)
+
+
+def _snippet(
+    ranked: ranking.Ranking, problem: str, source: Source, loss: str, weights: dict[str, float], run: ranking.RunJobs
+) -> str:
+    """Code that fits one model by the best method; "" where none is of use."""
+    best = ranked.best
+    if best is None or best.algorithm not in ranked.useful:
+        return ""
+    reference = ranked.references[best.algorithm]
+    served = best.code != BUILT_IN and _is_served(problem, best, reference, run)
+    return printed_code(source, best, reference, loss=loss, weights=weights, served=served)
 
 
 def _checked(epsilons: list[float], holdout: float, seeds: int, jobs: int | None) -> list[float]:
