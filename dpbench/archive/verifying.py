@@ -205,9 +205,8 @@ def _compare_grid(archive: content.PaperArchive, rows: list[Stated], result: Ver
             f"{counted(missing, 'run')} of its grid {'has' if missing == 1 else 'have'} no row in it"
         )
     if planned.waiting:
-        result.unchecked.append(
-            f"{counted(len(planned.waiting), 'combination')} of its grid wait for rows that are not in it"
-        )
+        waiting = counted(len(planned.waiting), "combination")
+        result.unchecked.append(f"{waiting} of its grid wait for rows that are not in it")
     if other := len(keys - asked.keys()):
         result.unchecked.append(f"{counted(other, 'row')} of runs that its grid, as installed here, does not ask for")
     done = {one.row.key for one in rows if one.row.status in RESULTS}

@@ -6,6 +6,7 @@ import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,22 +125,10 @@ def run_algorithm(
             raise NotAtHand(f"data set {dataset} is not fetched; run: dpbench fetch {dataset}")
     for problem in several(problems):  # one that was asked for by name is refused before any process starts
         method.needs.check(catalogue.declare(problem), method.name, rows=False)
-    comparisons = list(itertools.product(names, [positive("epsilon", each) for each in several(epsilon)]))
-    todo = [
-        make_job(
-            problem=problem,
-            algorithm=algorithm,
-            epsilon=each,
-            seed=seed,
-            settings=dict(settings or {}),
-            accounting=accounting,
-            delta=delta,
-            relation=relation,
-            trace=trace,
-        )
-        for problem, each in comparisons
-        for seed in range(seeds)
-    ]
+    job = partial(make_job, algorithm=algorithm, settings=dict(settings or {}), accounting=accounting, delta=delta,
+                  relation=relation, trace=trace)  # fmt: skip
+    every = itertools.product(names, [positive("epsilon", each) for each in several(epsilon)], range(seeds))
+    todo = [job(problem=problem, epsilon=each, seed=seed) for problem, each, seed in every]
     store = Store(results, "adhoc", method.name)
     estimated(runner.estimate(todo, store, jobs))
     summary = runner.run(todo, store, workers=jobs, backend=backend, scheduler=scheduler, part=part, report=progress)

@@ -224,9 +224,8 @@ def _against_epsilon(table: pd.DataFrame, others: pd.DataFrame) -> Figure:
 def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
     """Means over seeds after each iteration, a panel per problem."""
     own = ended[[*CONFIGURATION, "key"]]
-    table = means(traces.merge(own, on="key"), [*CONFIGURATION, "iteration"]).assign(
-        se=lambda frame: frame["se"].fillna(0.0)
-    )
+    table = means(traces.merge(own, on="key"), [*CONFIGURATION, "iteration"])
+    table = table.assign(se=table["se"].fillna(0.0))
     problems = list(dict.fromkeys(table["problem"]))
     page = _panels(problems)
     for axis, problem in page.over(problems, title=problem_title):

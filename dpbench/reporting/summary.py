@@ -43,10 +43,10 @@ ROUNDING = 1e-6  # relative: what another summation order, or a compiled loop, m
 
 @dataclass(frozen=True)
 class Summary:
-    """configurations: a row each (`COLUMNS`); verdicts: a row per verdict (`JUDGED`); name: where both come from."""
+    """means: a row per configuration (`COLUMNS`); verdicts: a row each (`JUDGED`); name: where both come from."""
 
     name: str
-    configurations: pd.DataFrame
+    means: pd.DataFrame
     verdicts: pd.DataFrame
 
 
@@ -65,7 +65,7 @@ def load(source: str | Path) -> Summary:
 
 def save(summary: Summary, path: Path) -> None:
     """Write a summary as JSON, a configuration a line, sorted: two versions of it can be compared line by line."""
-    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.configurations))
+    lines = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.means))
     words = ",\n".join(json.dumps(row, ensure_ascii=False) for row in _plain(summary.verdicts))
     files.write(path, f'{{"format": {FORMAT},\n"cells": [\n{lines}\n],\n"verdicts": [\n{words}\n]}}\n')
 
@@ -143,7 +143,7 @@ def summarise(source: str | os.PathLike[str], target: str | os.PathLike[str]) ->
     """Write the summary of a folder of rows to a file that `diff` reads; how many configurations it has."""
     summary = load(Path(source))
     save(summary, Path(target))
-    return len(summary.configurations)
+    return len(summary.means)
 
 
 @dataclass(frozen=True)
@@ -197,9 +197,7 @@ def between(first: Summary, second: Summary, errors: float = ERRORS) -> Differen
     """
     from scipy.stats import t
 
-    both = first.configurations.merge(
-        second.configurations, on=CONFIGURATION, how="outer", suffixes=("_a", "_b"), indicator=True
-    )
+    both = first.means.merge(second.means, on=CONFIGURATION, how="outer", suffixes=("_a", "_b"), indicator=True)
     only = tuple(int((both["_merge"] == side).sum()) for side in ("left_only", "right_only"))
     both = both[both["_merge"] == "both"].drop(columns="_merge")
     a, b = both["mean_a"].to_numpy(), both["mean_b"].to_numpy()
@@ -236,7 +234,7 @@ def between(first: Summary, second: Summary, errors: float = ERRORS) -> Differen
 
 def _beyond(one: Summary, other: Summary) -> tuple[str, ...]:
     """The experiments of one summary that the other has not."""
-    return tuple(sorted(set(one.configurations["experiment"]) - set(other.configurations["experiment"])))
+    return tuple(sorted(set(one.means["experiment"]) - set(other.means["experiment"])))
 
 
 def _alike(a: Any, b: Any) -> Any:

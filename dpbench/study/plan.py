@@ -124,9 +124,8 @@ class Planner:
         tuned, swept, seeds = block.tuned, block.swept, range(block.seeds)
         lists = {name: block.values(name) for name in block.settings if name not in (*tuned, *swept)}
         given = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
-        for (problem, algorithm, epsilon), fixed, planted in itertools.product(
-            block.combinations, given, block.planted
-        ):
+        for at, fixed, planted in itertools.product(block.combinations, given, block.planted):
+            problem, algorithm, epsilon = at
             awaited = ""
             settings = self._best(block, problem, algorithm, epsilon, fixed) if tuned else fixed
             if settings is None:

@@ -94,7 +94,7 @@ def test_what_diverged_or_failed_on_one_side_has_moved(tmp_path, status, value):
 
 def test_one_diverged_run_makes_the_mean_of_its_setting_infinite(tmp_path):
     written(tmp_path, VALUES)
-    (one,) = load(written(tmp_path, [5.0], status="diverged")).configurations.itertuples()  # key 0 of the same setting
+    (one,) = load(written(tmp_path, [5.0], status="diverged")).means.itertuples()  # key 0 of the same setting
     assert (one.n, one.mean) == (5, math.inf)
 
 
@@ -136,9 +136,9 @@ def test_timed_runs_and_other_experiments_do_not_mix(tmp_path):
     a = written(tmp_path / "a", VALUES)
     written(tmp_path / "a", [9.0] * 4, timed=1)
     written(tmp_path / "a", [7.0] * 4, experiment="other")
-    cells = load(a).configurations
+    cells = load(a).means
     assert cells.groupby("experiment")["mean"].first().to_dict() == pytest.approx({"mine": 0.115, "other": 7.0})
-    assert load(a / "mine").configurations["n"].tolist() == [4]
+    assert load(a / "mine").means["n"].tolist() == [4]
 
 
 def test_a_summary_is_read_back_as_it_was(tmp_path):
@@ -148,7 +148,7 @@ def test_a_summary_is_read_back_as_it_was(tmp_path):
     assert code(a, "--save", file) == 0
     again = load(file)
     assert between(load(a), again).same
-    assert np.isinf(again.configurations["mean"]).sum() == 1
+    assert np.isinf(again.means["mean"]).sum() == 1
     first = file.read_bytes()
     save(load(a), file)
     assert file.read_bytes() == first

@@ -204,11 +204,8 @@ def aggregated(rows: pd.DataFrame) -> pd.DataFrame:
         f"{name}{end}": (column, how) for column, name in named.items() for end, how in (("", "mean"), ("_std", "std"))
     }
     grouped = ended.groupby(CONFIGURATION, sort=False).agg(seeds=("seed", "size"), **sums, **averages)
-    clock = (
-        timed.assign(seconds=timed["seconds"].astype(float))
-        .groupby([*CONFIGURATION, "seed"], sort=False)["seconds"]
-        .median()
-    )
+    timed = timed.assign(seconds=timed["seconds"].astype(float))
+    clock = timed.groupby([*CONFIGURATION, "seed"], sort=False)["seconds"].median()
     spread = clock.groupby(level=CONFIGURATION, sort=False).agg(["mean", "std", "size"])
     spread = spread.rename(columns={"mean": "seconds", "std": "seconds_std", "size": "timed_seeds"})
     table = pd.concat([grouped, spread], axis=1).reset_index()

@@ -124,9 +124,8 @@ def damped_newton_at_large_epsilon(context: Context) -> WithWords:
         raise NotEnough
 
     def over_best(excess: pd.DataFrame) -> pd.Series:
-        ratios: pd.Series = excess["damped-newton"] / excess[excess.columns.intersection([*VARIANTS, *OTHERS])].min(
-            axis=1
-        )
+        private = excess[excess.columns.intersection([*VARIANTS, *OTHERS])]
+        ratios: pd.Series = excess["damped-newton"] / private.min(axis=1)
         return ratios
 
     # The best private method is chosen anew in each resample.
