@@ -1339,6 +1339,7 @@ SERVING += [
 CLEAN, SIZES, PAIRS = "auditing/clean.py", "auditing/search.py", "auditing/worlds.py"
 ELSEWHERE = "auditing/test_cheats_elsewhere.py::test_"
 OUTSIDE = ELSEWHERE + "every_place_outside_is_looked_at"
+ALONE, TAPE = ELSEWHERE + "a_process_of_its_own_tells_what_one_process_does_not", "auditing/transcript.py"
 PASSED = ELSEWHERE + "every_cheat_fails_the_audit_by_what_it_does"
 AUDITING = [
     Mutant(CLEAN, "problem = replaced_everywhere(pairs) if world else pairs[0].first", "problem = pairs[0].first",
@@ -1351,7 +1352,23 @@ AUDITING = [
     Mutant(CLEAN, "\"modules\": changed}", "\"modules\": {}}", OUTSIDE, "modules are not compared"),
     Mutant(CLEAN, "if isinstance(each, types.FunctionType) and each.__module__ not in spaces:", "if False:",
            OUTSIDE, "what the method's own file holds is not compared"),
-    Mutant(CLEAN, "calls.files()", "{}", OUTSIDE, "files that are opened elsewhere are not compared"),
+    Mutant(CLEAN, "self.beyond.append(f\"writes {path}\")", "pass", ALONE + "[FarAway]",
+           "a file elsewhere is written by both worlds, and read when both are over"),
+    Mutant(CLEAN, "atexit._run_exitfuncs()", "pass", ALONE + "[WhenItEnds]",
+           "a process may do at its end what it likes"),
+    Mutant(CLEAN, "elif event.startswith(PROCESSES):", "elif False:", ALONE + "[InAnotherProcess]",
+           "what another process does is not seen"),
+    Mutant(TAPE, "        self._look_at(self.noise)\n", "", PASSED + "[NoiseOfTwoOthers]", "noise is of any generator"),
+    Mutant(TAPE, "        self._look_at(self.sampling)\n", "", PASSED + "[ASampleToo]", "samples are of any generator"),
+    Mutant("auditing/noise.py", "if rate(event) < 1 and mine.shape == its.shape and", "if False and",
+           ELSEWHERE + "samples_that_all_runs_share_are_noticed", "samples that all runs share are not noticed"),
+    Mutant(SIZES, "[*grid, ODD, PENALISED]", "[*grid, PENALISED]", PASSED + "[LastBlockIsShort]",
+           "blocks are whole at every size"),
+    Mutant(SIZES, "[*grid, ODD, PENALISED]", "[*grid, ODD]", PASSED + "[ExactWithARidge]", "no problem has a ridge"),
+    Mutant(PAIRS, "return other.on(other.pair.at(n - 1))", "return other", PASSED + "[LastBlockIsShort]",
+           "the last row does not differ at other sizes"),
+    Mutant("auditing/neighbours.py", "        X.flags.writeable = y.flags.writeable = False\n        return",
+           "        return", PASSED + "[ScalesInPlace]", "a method may change the rows"),
     Mutant(CLEAN, "[*further, *setups, *further]", "[*setups]", OUTSIDE,
            "a data set of which one row differs is run alone"),
     Mutant(CLEAN, "if not report.is_file():", "if report is None:",

@@ -10,6 +10,7 @@ Not seen: what C code does behind Python's back, how long it takes, caches of `f
 
 from __future__ import annotations
 
+import atexit
 import gc
 import hashlib
 import inspect
@@ -46,6 +47,7 @@ LARGEST = 2**24  # bytes of a file that are read
 # Of the calls that Python reports to an audit hook, those that leave something outside of the process.
 CALLS = ("os.", "shutil.", "socket.", "subprocess.", "sqlite3.", "ctypes.dlopen", "syslog.", "fcntl.", "mmap.",
          "signal.")  # fmt: skip
+PROCESSES = ("os.fork", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "subprocess.")
 READING = {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.getxattr", "os.listxattr"}
 NEAR, FAR = 4, 1  # how deep the method's own modules and dpbench's are looked into, and how deep installed ones
 ENTIRE, ARRAYS = (*transcript.PLAIN, float, complex), (np.ndarray, np.generic)  # whose outline is all that they hold
@@ -61,6 +63,8 @@ def told_apart(name: str, epsilon: float, seed: int, loss: str = "") -> str:
     name = f"{Path(file).resolve()}:{cls}" if colon and file.endswith(".py") else name
     with tempfile.TemporaryDirectory(prefix="dpbench-audit-") as folder, ThreadPoolExecutor(2) as both:
         one, other = both.map(lambda i: _ended(Path(folder) / str(i), [name, loss, epsilon, seed, i]), range(2))
+    for done in [*one["beyond"], *other["beyond"]]:
+        return f"in a process of its own it {done}, and what comes of that is not seen"
     for what in one:
         if where := _different(one[what], other[what]):
             return f"in processes of their own, two data sets differ in {what}: {where}"
@@ -121,11 +125,12 @@ def main(given: str) -> None:
         # First and last the case in which every row differs: what is kept first or written last is of these.
         for i, setup in enumerate([*further, *setups, *further]):
             returned |= {f"{where} (case {i + 1})": told for where, told in _returned(setup, world, seed)}
+        atexit._run_exitfuncs()  # noqa: SLF001  # they may write as well, and later nobody listens
     after = _state(algorithm, known)
     changed = {where: _digest(told) for where, told in after.items() if where not in before or before[where] != told}
     changed |= dict.fromkeys(before.keys() - after.keys(), "gone")
     told = {"what is returned": returned, "calls of the system": calls.made, "modules": changed}
-    Path(report).write_text(json.dumps(told | {"files written": calls.files()}), "utf-8")
+    Path(report).write_text(json.dumps(told | {"beyond": calls.beyond}), "utf-8")
 
 
 def _returned(setup: Setup, world: int, seed: int) -> Iterator[tuple[str, str]]:
@@ -166,11 +171,16 @@ class _Answers:
 
 
 class _Calls:
-    """Calls of the operating system that leave something outside, as Python reports them, while it is entered."""
+    """Calls of the operating system that leave something outside, as Python reports them, while it is entered.
+
+    beyond: in words, those of which more may come than is seen: other processes, and files elsewhere than in the
+    working directory, which both worlds may write at a time.
+    """
 
     def __init__(self) -> None:
         self.made: list[str] = []
-        self._written: dict[str, None] = {}
+        self.beyond: list[str] = []
+        self._home = Path.cwd()
         self._on = False
         sys.addaudithook(self._hear)  # for the rest of the process: hooks cannot be taken away
 
@@ -181,17 +191,17 @@ class _Calls:
     def __exit__(self, *error: object) -> None:
         self._on = False
 
-    def files(self) -> dict[str, str]:
-        """The files that were opened to write, with what they hold now."""
-        return {name: _content(Path(name)) for name in self._written}
-
     def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
         if not self._on or not (event == "open" or event.startswith(CALLS)) or _keeps_loops():
             return
         if event == "open":
             name, _, flags = arguments
             if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and not isinstance(name, int):
-                self._written[os.path.abspath(os.fsdecode(name))] = None
+                path = Path(os.path.realpath(os.fsdecode(name)))
+                if not path.is_relative_to(self._home) and str(path) != os.devnull:
+                    self.beyond.append(f"writes {path}")
+        elif event.startswith(PROCESSES):
+            self.beyond.append(f"starts another process ({event})")
         elif event not in READING:
             self.made.append(f"{event} {[_outline(each, 1) for each in arguments]}")
 

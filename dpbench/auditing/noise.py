@@ -82,12 +82,17 @@ def _repeats(run: Recorder) -> Iterator[str]:
 
 
 def alike(one: Recorder, other: Recorder) -> str:
-    """What is wrong with noise that two runs of other seeds share, in words; "" where nothing is seen."""
+    """What is wrong with noise or samples that two runs of other seeds share, in words; "" where nothing is seen."""
     for (label, _, mine), (_, _, its) in itertools.islice(
         zip(_residuals(one), _residuals(other), strict=False), RELEASES
     ):
         if mine.shape == its.shape and _dependent(np.clip(np.nan_to_num(mine * its), -4, 4)):
             return f"{label}: runs of other seeds have the same noise"
+    for (label, event, mine, _), (*_, its, _) in itertools.islice(
+        zip(one.releases.present, other.releases.present, strict=False), RELEASES
+    ):
+        if rate(event) < 1 and mine.shape == its.shape and _dependent((mine - rate(event)) * (its - rate(event))):
+            return f"{label}: runs of other seeds have the same samples"
     return ""
 
 

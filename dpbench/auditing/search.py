@@ -27,6 +27,8 @@ from dpbench.privacy.ledger import Relation
 from dpbench.problems import Declaration, Problem, losses
 
 ROWS, COLUMNS, ITERATIONS = (4, 50, 500), (2, 30, 100), (STEPS, 30, 100)  # of the sizes at which a method is looked at
+ODD = (53, 3, 30)  # rows that no block divides, so that the last one is short
+PENALISED = (8, 3, STEPS, 0.1)  # with the weight of every regulariser that a method has
 REPLICATES = 2
 DRAWS = 1024  # of public randomness
 RUNGS = tuple(2.0**-i for i in range(1, 9)) + tuple(4.0**-i for i in range(5, 12))
@@ -69,20 +71,24 @@ def _with_loss(algorithm: Algorithm, case: AuditCase, loss: str) -> AuditCase:
     return replace(case, loss=loss, settings=settings)
 
 
-def sizes(*, thorough: bool = False) -> list[tuple[int, int, int]]:
-    """(rows, columns, steps) of the grid, all 27 or the 9 in which every pair of two of the three occurs once."""
+def sizes(*, thorough: bool = False) -> list[tuple[Any, ...]]:
+    """(rows, columns, steps) of the grid, all 27 or the 9 in which every pair of two of the three occurs once.
+
+    And two beside it: rows in no blocks, and, with a weight, a problem with regularisers.
+    """
     places = itertools.product(range(3), repeat=3)
-    return [(ROWS[i], COLUMNS[j], ITERATIONS[t]) for i, j, t in places if thorough or (i + j + t) % 3 == 0]
+    grid = [(ROWS[i], COLUMNS[j], ITERATIONS[t]) for i, j, t in places if thorough or (i + j + t) % 3 == 0]
+    return [*grid, ODD, PENALISED]
 
 
 def at_sizes(
-    setups: list[Setup], grid: list[tuple[int, int, int]], farthest: Collection[str], seed: int
+    setups: list[Setup], grid: list[tuple[Any, ...]], farthest: Collection[str], seed: int
 ) -> None:  # fmt: skip
     """Leak where a run of another size moves further, or gives away more, than it says: what is wrong there alone."""
-    for n, d, T in grid:
+    for n, d, T, *weight in grid:
         for setup in setups:
             try:
-                resized = setup.resized(n, d, T)
+                resized = setup.resized(n, d, T, *weight)
             except UserError:  # by public numbers: the method is not for this size, so it does no harm there
                 continue
             try:
@@ -90,7 +96,8 @@ def at_sizes(
                 if setup is setups[0]:
                     at_size(resized, farthest, seed, many=T == STEPS)  # of long runs each is seconds
             except Leak as leak:
-                raise Leak(f"n = {n}, d = {d}, T = {T}: {leak}") from leak
+                how = "".join(f", with regularisers of weight {one:g}" for one in weight)
+                raise Leak(f"n = {n}, d = {d}, T = {T}{how}: {leak}") from leak
 
 
 class Candidate(NamedTuple):

@@ -87,6 +87,7 @@ class Tape(Releases):
         self.sampling, self.coins = [sampling] * k, [coins] * k
         if len(public):
             self.sampling, self.coins = map(list, zip(*(_generators(one, 2) for one in public), strict=True))
+        self._given = {id(one): one for one in [*self.noise, *self.sampling]} if keyed else {}
         self.published: dict[int | None, list[RecordedRelease]] = {}
         # What it is, the law and the noise over its scale, of every `draw` that is not for something published.
         self.hidden: list[tuple[str, str, Array]] = []
@@ -98,9 +99,19 @@ class Tape(Releases):
         self._rounds: dict[Hashable, list[tuple[np.ndarray, np.ndarray]]] = {}  # values and what was released of each
 
     def sample(self, rule: Any, least: Any) -> Any:
+        self._look_at(self.sampling)
         self._sample = super().sample(rule, least)
         self.drawn.setdefault(self.key, []).append(self._sample)
         return self._sample
+
+    def noisy(self, value: Array, scale: Array, noise: Noise) -> Array:
+        self._look_at(self.noise)
+        return super().noisy(value, scale, noise)
+
+    def _look_at(self, generators: list[np.random.Generator]) -> None:
+        # Their numbers do not show it: in pairs they may be independent, and somebody may know them all.
+        if self._given and any(id(one) not in self._given for one in generators):
+            raise Leak("it draws from another generator than it was given")
 
     def hidden_noise(self, shape: tuple[int, ...], scale: Array, noise: Noise, what: str) -> Array:
         drawn = super().hidden_noise(shape, scale, noise, what)

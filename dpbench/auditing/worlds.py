@@ -114,14 +114,20 @@ class Setup:
         """Whether a run on either data set ends without iterates that are fit to be released."""
         return any(self.run(one, self.recorder(1, seed, row=self.pair.row)).refused for one in self.pair[:2])
 
-    def resized(self, n: int, d: int, T: int) -> Setup:
-        """The same case with so many rows, columns and steps; UserError where the method refuses that."""
+    def resized(self, n: int, d: int, T: int, weight: float = 0.0) -> Setup:
+        """The same case with so many rows, columns and steps; UserError where the method refuses that.
+
+        The row that differs is the last. weight: of the regularisers that the method has and the case has not.
+        """
         settings = dict(self.case.settings) | ({"T": T} if "T" in self.algorithm.Settings.__struct_fields__ else {})
         background = self.case.background
         if isinstance(background, tuple):
             background = tuple(np.resize(background, d).tolist())
-        case = replace(self.case, n=n, d=d, settings=settings, background=background)
-        return Setup(self.algorithm, case, self.fixed, self.epsilon, self.papers)
+        has = self.algorithm.needs.regularisers
+        l1, l2 = (getattr(self.case, name) or weight * (name in has) for name in ("l1", "l2"))
+        case = replace(self.case, n=n, d=d, settings=settings, background=background, l1=l1, l2=l2)
+        other = Setup(self.algorithm, case, self.fixed, self.epsilon, self.papers)
+        return other.on(other.pair.at(n - 1))
 
     def sound(self, run: Recorder) -> None:
         """Leak where the ledger is beyond the budget or noise is not what the ledger says."""

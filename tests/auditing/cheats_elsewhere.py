@@ -4,7 +4,9 @@
 Every one keeps its ε by its ledger, and most are `Honest` and one thing more.
 """
 
+import atexit
 import contextlib
+import itertools
 import logging
 import os
 import signal
@@ -14,9 +16,10 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from scipy.special import ndtr, ndtri
 
 from dpbench.algorithms.base import Diagnostic, Needs, RunResult
-from tests.auditing.cheats import Carrier, Honest
+from tests.auditing.cheats import Carrier, Honest, HonestOnSamples
 
 
 class HonestAndTalkative(Honest):
@@ -195,12 +198,87 @@ class AloneExact(Honest):
         return W - settings.step * (G if len(W) == 1 else noisy)
 
 
+def again(generators):
+    """Each of them begins at a number of its own, whatever the run."""
+    for i, one in enumerate({id(one): one for one in generators}.values()):
+        one.bit_generator.state = np.random.PCG64DXSM((7, i)).state
+
+
 class OneStream(Honest):
     """Noise comes from streams of their own numbers, whatever the run."""
 
     def run(self, problem, W, mechanisms, settings, trace):
-        mechanisms.releases.noise = [np.random.default_rng((7, i)) for i in range(len(W))]
+        again(mechanisms.releases.noise)
         return super().run(problem, W, mechanisms, settings, trace)
+
+
+class OneSample(HonestOnSamples):
+    """So do samples, which anybody may draw again: they amplify nothing."""
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        again(mechanisms.releases.sampling)
+        return super().run(problem, W, mechanisms, settings, trace)
+
+
+class OfTwoOthers:
+    """A generator whose every third number follows from the two before, though each pair is independent."""
+
+    def __init__(self, generator):
+        self.generator, self.kept = generator, []
+
+    def standard_normal(self, out):
+        if len(self.kept) < 2:
+            self.kept.append(self.generator.standard_normal(out=out).copy())
+        else:
+            out[...] = ndtri((ndtr(self.kept.pop()) + ndtr(self.kept.pop())) % 1.0)
+
+
+class NoiseOfTwoOthers(Honest):
+    """The noise of every third release follows from that of the two before it."""
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        mechanisms.releases.noise = [OfTwoOthers(one) for one in mechanisms.releases.noise]
+        return super().run(problem, W, mechanisms, settings, trace)
+
+
+class ASampleToo(HonestOnSamples):
+    """Samples come from a generator of its own."""
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        mechanisms.releases.sampling = [np.random.default_rng((7, i)) for i in range(len(W))]
+        return super().run(problem, W, mechanisms, settings, trace)
+
+
+class LastBlockIsShort(Honest):
+    """Steps on blocks of ten rows in turn; where they are no whole number, the mean of the last moves further."""
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        self.blocks = itertools.cycle(np.split(np.arange(problem.n), np.arange(10, problem.n, 10)))
+        return super().run(problem, W, mechanisms, settings, trace)
+
+    def value(self, problem, W):
+        rows = next(self.blocks)
+        return np.stack([problem.gradient_sum(w, rows) for w in W]) / len(rows)
+
+    def sensitivity(self, problem):
+        return 2 * problem.lipschitz / min(10, problem.n)
+
+
+class ExactWithARidge(Honest):
+    """A step is exact where the problem has a ridge."""
+
+    needs = Needs(losses=("logistic",), regularisers=("l2",))
+
+    def step(self, problem, W, G, noisy, settings, t):
+        return W - settings.step * (G if problem.l2 else noisy)
+
+
+class ScalesInPlace(Honest):
+    """The first run divides the rows, in their own array, by their root mean square; later runs find them so."""
+
+    def value(self, problem, W):
+        problem.X /= max(1.0, np.sqrt((problem.X**2).sum(axis=1).mean()))
+        return super().value(problem, W)
 
 
 # Behind hidden noise
@@ -344,6 +422,34 @@ class Everywhere(InAFile, InAFileThatIsThere, OnStandardError, InAModule, InItsC
         return sum(cheat.end(self, problem, W) for cheat in Everywhere.__bases__)
 
 
+class FarAway(Honest):
+    """A label is written to another folder, where both worlds may write at a time."""
+
+    def end(self, problem, W):
+        with open("/dev/zero", "w") as file:
+            file.write(f"{problem.y[0]}")
+        return W
+
+
+class WhenItEnds(FarAway):
+    """The same, when the process ends."""
+
+    def end(self, problem, W):
+        atexit.register(super().end, problem, W)
+        return W
+
+
+class InAnotherProcess(FarAway):
+    """The same, by another process."""
+
+    def end(self, problem, W):
+        if not os.fork():
+            super().end(problem, W)
+            os._exit(0)
+        os.wait()
+        return W
+
+
 class EndsEarly(Honest):
     """Its process ends before its runs do."""
 
@@ -366,6 +472,11 @@ FAILS = {
     ClippedAtTheLongestLabel: "noise of another scale",
     AloneExact: "W",
     OneStream: "",
+    NoiseOfTwoOthers: "another generator",
+    ASampleToo: "another generator",
+    LastBlockIsShort: "n = 53, d = 3, T = 30: gradient: a neighbour moves it by ",
+    ExactWithARidge: "with regularisers of weight 0.1: on a neighbour",
+    ScalesInPlace: "read-only",
     DecoyAndTooLittle: "gradient: a neighbour moves it by 2",
     HiddenNoiseInAColumn: "columns.first",
     DecoyWithAttributes: "W.labels",
@@ -383,4 +494,7 @@ APART = {
     InItsClass: "modules: ",
     InTheEnvironment: "calls of the system",
     TheFirstRowItSaw: "what is returned: W",
+    FarAway: "it writes ",
+    WhenItEnds: "it writes ",
+    InAnotherProcess: "it starts another process (os.fork)",
 }

@@ -7,7 +7,7 @@ import pytest
 from dpbench.auditing import clean, runs
 from dpbench.auditing.transcript import Leak
 from tests.auditing import cheats_elsewhere
-from tests.auditing.cheats_elsewhere import APART, FAILS, HONEST
+from tests.auditing.cheats_elsewhere import APART, FAILS, HONEST, HonestOnSamples
 
 
 def audited(cls, **options):
@@ -31,6 +31,12 @@ def test_every_cheat_fails_the_audit_by_what_it_does(cls):
     assert bool(done.defect) or any(not verdict.passed for verdict in done.verdicts.values())
 
 
+def test_samples_that_all_runs_share_are_noticed():
+    done = audited(cheats_elsewhere.OneSample, runs=2000, inspect=False)
+    assert done.defect == "gradient: runs of other seeds have the same samples"
+    assert audited(HonestOnSamples, runs=2000, inspect=False).passed
+
+
 def in_processes(cls):
     return clean.told_apart(f"{cheats_elsewhere.__file__}:{cls.__name__}", 1.0, 0)
 
@@ -47,11 +53,10 @@ def test_every_place_outside_is_looked_at(monkeypatch):
 
     monkeypatch.setattr(clean, "_different", compared)
     assert not in_processes(cheats_elsewhere.Everywhere)
-    returned, calls, modules, opened, output, error, files = differ
+    returned, calls, modules, _, output, error, files = differ
     assert (calls, output, error) == (True, False, True)
     assert returned == {f"W 71 (case {i})" for i in (1, 2, 3)}
     assert modules == {"numpy.answer", "cheats_elsewhere.InItsClass", "cheats_elsewhere.TheFirstRowItSaw"}
-    assert opened == {"model.txt"}
     assert files == {"model.txt", "model.db"}
 
 
@@ -62,7 +67,12 @@ def test_the_first_place_in_which_two_worlds_differ_is_named(monkeypatch, other,
     """Of two processes whose reports are these."""
 
     def ended(folder, asked):
-        return {"calls": False, "what is returned": {"W": "1"} if asked[-1] == 0 else other, "files": asked[-1]}
+        return {
+            "beyond": [],
+            "calls": False,
+            "what is returned": {"W": "1"} if asked[-1] == 0 else other,
+            "files": asked[-1],
+        }
 
     monkeypatch.setattr(clean, "_ended", ended)
     what = f"what is returned: {where}" if where else "files: one has more"
