@@ -11,11 +11,13 @@ Not seen: what C code does behind Python's back, how long it takes, caches of `f
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import hashlib
 import inspect
 import json
 import logging
+import math
 import os
 import random
 import subprocess
@@ -47,7 +49,11 @@ LARGEST = 2**24  # bytes of a file that are read
 # Of the calls that Python reports to an audit hook, those that leave something outside of the process.
 CALLS = ("os.", "shutil.", "socket.", "subprocess.", "sqlite3.", "ctypes.dlopen", "syslog.", "fcntl.", "mmap.",
          "signal.")  # fmt: skip
-PROCESSES = ("os.fork", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "subprocess.")
+# Of these, calls after which more leaves than is heard.
+BEYOND = {
+    "another process": ("os.fork", "os.exec", "os.posix_spawn", "os.spawn", "os.system", "subprocess."),
+    "a connection": ("socket.bind", "socket.connect", "socket.send"),
+}
 READING = {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.getxattr", "os.listxattr"}
 NEAR, FAR = 4, 1  # how deep the method's own modules and dpbench's are looked into, and how deep installed ones
 ENTIRE, ARRAYS = (*transcript.PLAIN, float, complex), (np.ndarray, np.generic)  # whose outline is all that they hold
@@ -120,17 +126,33 @@ def main(given: str) -> None:
     algorithm, fixed = algorithms.resolve(name)
     setups, further, _ = setups_of(algorithm, fixed, epsilon, loss=loss)
     returned: dict[str, str] = {}
-    before, known = _state(algorithm), set(sys.modules)
+    before, known, children = _state(algorithm), set(sys.modules), _children()
     with one_thread(), _Calls() as calls:
         # First and last the case in which every row differs: what is kept first or written last is of these.
         for i, setup in enumerate([*further, *setups, *further]):
             returned |= {f"{where} (case {i + 1})": told for where, told in _returned(setup, world, seed)}
         atexit._run_exitfuncs()  # noqa: SLF001  # they may write as well, and later nobody listens
+        calls.beyond += ["starts another process"] * (_children() > children)
     after = _state(algorithm, known)
     changed = {where: _digest(told) for where, told in after.items() if where not in before or before[where] != told}
     changed |= dict.fromkeys(before.keys() - after.keys(), "gone")
     told = {"what is returned": returned, "calls of the system": calls.made, "modules": changed}
     Path(report).write_text(json.dumps(told | {"beyond": calls.beyond}), "utf-8")
+
+
+def _children() -> float:
+    """How much memory the processes that this one made have asked for; of one that has not ended, no end of it.
+
+    Some start without a call that Python reports.
+    """
+    with contextlib.suppress(ImportError, AttributeError):  # where a system has neither
+        import resource
+
+        with contextlib.suppress(ChildProcessError):
+            os.waitpid(-1, os.WNOHANG)
+            return math.inf
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
+    return 0.0
 
 
 def _returned(setup: Setup, world: int, seed: int) -> Iterator[tuple[str, str]]:
@@ -200,9 +222,8 @@ class _Calls:
                 path = Path(os.path.realpath(os.fsdecode(name)))
                 if not path.is_relative_to(self._home) and str(path) != os.devnull:
                     self.beyond.append(f"writes {path}")
-        elif event.startswith(PROCESSES):
-            self.beyond.append(f"starts another process ({event})")
         elif event not in READING:
+            self.beyond += [f"starts {what} ({event})" for what, calls in BEYOND.items() if event.startswith(calls)]
             self.made.append(f"{event} {[_outline(each, 1) for each in arguments]}")
 
 

@@ -10,8 +10,10 @@ import itertools
 import logging
 import os
 import signal
+import socket
 import sqlite3
 import sys
+from multiprocessing import util
 from pathlib import Path
 from typing import ClassVar
 
@@ -450,6 +452,25 @@ class InAnotherProcess(FarAway):
         return W
 
 
+class InAProcessOfNoCall(Honest):
+    """The same, by a process that starts without a call that Python reports."""
+
+    def end(self, problem, W):
+        words = f"open('/dev/zero', 'w').write('{problem.y[0]}')"
+        os.waitpid(util.spawnv_passfds(os.fsencode(sys.executable), [sys.executable, "-I", "-c", words], []), 0)
+        return W
+
+
+class OverTheNetwork(Honest):
+    """A label is sent to whoever listens."""
+
+    def end(self, problem, W):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out, contextlib.suppress(OSError):
+            out.connect(("127.0.0.1", 9))
+            out.send(f"{problem.y[0]}".encode())
+        return W
+
+
 class EndsEarly(Honest):
     """Its process ends before its runs do."""
 
@@ -497,4 +518,6 @@ APART = {
     FarAway: "it writes ",
     WhenItEnds: "it writes ",
     InAnotherProcess: "it starts another process (os.fork)",
+    InAProcessOfNoCall: "it starts another process",
+    OverTheNetwork: "it starts a connection (socket.connect)",
 }
