@@ -1339,7 +1339,7 @@ SERVING += [
 CLEAN, SIZES, PAIRS = "auditing/clean.py", "auditing/search.py", "auditing/worlds.py"
 ELSEWHERE = "auditing/test_cheats_elsewhere.py::test_"
 OUTSIDE = ELSEWHERE + "every_place_outside_is_looked_at"
-ALONE, TAPE = ELSEWHERE + "a_process_of_its_own_tells_what_one_process_does_not", "auditing/transcript.py"
+BEYOND, TAPE = ELSEWHERE + "what_goes_beyond_its_process_is_heard", "auditing/transcript.py"
 PASSED = ELSEWHERE + "every_cheat_fails_the_audit_by_what_it_does"
 AUDITING = [
     Mutant(CLEAN, "problem = replaced_everywhere(pairs) if world else pairs[0].first", "problem = pairs[0].first",
@@ -1352,14 +1352,14 @@ AUDITING = [
     Mutant(CLEAN, "\"modules\": changed}", "\"modules\": {}}", OUTSIDE, "modules are not compared"),
     Mutant(CLEAN, "if isinstance(each, types.FunctionType) and each.__module__ not in spaces:", "if False:",
            OUTSIDE, "what the method's own file holds is not compared"),
-    Mutant(CLEAN, "self.beyond.append(f\"writes {path}\")", "pass", ALONE + "[FarAway]",
+    Mutant(CLEAN, "self.beyond.append(f\"writes {path}\")", "pass", BEYOND,
            "a file elsewhere is written by both worlds, and read when both are over"),
-    Mutant(CLEAN, "atexit._run_exitfuncs()", "pass", ALONE + "[WhenItEnds]",
+    Mutant(CLEAN, "atexit._run_exitfuncs()", "pass", BEYOND,
            "a process may do at its end what it likes"),
-    Mutant(CLEAN, "for what, calls in BEYOND.items()", "for what, calls in ()", ALONE + "[OverTheNetwork]",
+    Mutant(CLEAN, "for what, calls in BEYOND.items()", "for what, calls in ()", BEYOND,
            "what leaves by the network is not seen"),
     Mutant(CLEAN, "        calls.beyond += [\"starts another process\"] * (_children() > children)\n", "",
-           ALONE + "[InAProcessOfNoCall]", "what another process does is not seen"),
+           BEYOND, "what another process does is not seen"),
     Mutant(TAPE, "        self._look_at(self.noise)\n", "", PASSED + "[NoiseOfTwoOthers]", "noise is of any generator"),
     Mutant(TAPE, "        self._look_at(self.sampling)\n", "", PASSED + "[ASampleToo]", "samples are of any generator"),
     Mutant("auditing/noise.py", "if rate(event) < 1 and mine.shape == its.shape and", "if False and",

@@ -427,14 +427,18 @@ class Everywhere(InAFile, InAFileThatIsThere, OnStandardError, InAModule, InItsC
 class FarAway(Honest):
     """A label is written to another folder, where both worlds may write at a time."""
 
+    place = "/dev/zero"
+
     def end(self, problem, W):
-        with open("/dev/zero", "w") as file:
+        with open(self.place, "w") as file:
             file.write(f"{problem.y[0]}")
         return W
 
 
 class WhenItEnds(FarAway):
     """The same, when the process ends."""
+
+    place = "/dev/urandom"
 
     def end(self, problem, W):
         atexit.register(super().end, problem, W)
@@ -468,6 +472,15 @@ class OverTheNetwork(Honest):
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as out, contextlib.suppress(OSError):
             out.connect(("127.0.0.1", 9))
             out.send(f"{problem.y[0]}".encode())
+        return W
+
+
+class EverywhereElse(Honest):
+    """All of these at once."""
+
+    def end(self, problem, W):
+        for cheat in (FarAway, WhenItEnds, InAnotherProcess, InAProcessOfNoCall, OverTheNetwork):
+            W = cheat().end(problem, W)
         return W
 
 

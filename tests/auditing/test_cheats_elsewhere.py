@@ -84,6 +84,14 @@ def test_a_world_that_ends_early_has_not_passed(tmp_path):
         clean._ended(tmp_path / "one", [f"{cheats_elsewhere.__file__}:EndsEarly", "", 1.0, 0, 0])
 
 
+def test_what_goes_beyond_its_process_is_heard(tmp_path):
+    made = clean._ended(tmp_path / "one", [f"{cheats_elsewhere.__file__}:EverywhereElse", "", 1.0, 0, 0])
+    assert set(made["beyond"]) == {
+        "writes /dev/zero", "writes /dev/urandom", "starts another process (os.fork)", "starts another process",
+        "starts a connection (socket.connect)",
+    }  # fmt: skip
+
+
 @pytest.mark.thorough_but("HonestAndTalkative")
 @pytest.mark.parametrize("cls", [*HONEST[:2], *APART], ids=lambda cls: cls.__name__)
 def test_a_process_of_its_own_tells_what_one_process_does_not(cls, tmp_path, monkeypatch):
