@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,9 +95,13 @@ class Neighbours(NamedTuple):
 def _like(problem: Problem, X: np.ndarray, y: np.ndarray) -> Problem:
     """`problem` on other rows."""
     bound, norm = problem.row_bound, problem.row_bound_norm
+    return _problem(X, y, loss=problem.loss, l1=problem.l1, l2=problem.l2, row_bound=bound, row_bound_norm=norm)
+
+
+def _problem(X: np.ndarray, y: np.ndarray, **declared: Any) -> Problem:
     # Not to be written to: all runs have the same rows, and a method that changed them would be compared with itself.
     X.flags.writeable = y.flags.writeable = False
-    return Problem(X, y, loss=problem.loss, l1=problem.l1, l2=problem.l2, row_bound=bound, row_bound_norm=norm)
+    return Problem(X, y, **declared)
 
 
 def neighbours(
@@ -229,8 +233,7 @@ class DeclaredRows(NamedTuple):
     def problem(self, X: np.ndarray, y: np.ndarray, loss: losses.Loss | None = None) -> Problem:
         """Of these rows, on this loss instead."""
         one = self.case
-        X.flags.writeable = y.flags.writeable = False
-        return Problem(
+        return _problem(
             X, y, loss=loss or self.loss, l1=one.l1, l2=one.l2, row_bound=self.bound, row_bound_norm=self.kind
         )
 
