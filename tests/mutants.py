@@ -624,6 +624,9 @@ MOVED = WINDOWED + "a_replaced_row_moves_a_release_by_its_sensitivity_and_no_mor
 SAVED_WINDOW = WINDOWED + "a_saved_model_predicts_the_same_states_its_labels_and_cannot_be_edited"
 PERSONS, OF_PERSONS = "problems/persons.py", "own/test_persons.py::test_"
 POLICY = [
+    Mutant("problems/exact.py", "if self.loss.outputs > 1:", "if self.loss.outputs > 99:",
+           "serving/test_attacks.py::test_labels_of_many_classes_are_not_released_with_the_noise_of_one",
+           "k labels of a row with the noise of one"),
     Mutant(PERSONS, "weights[order] = np.repeat(each, sizes) + (rank < np.repeat(left, sizes))",
            "weights[order] = 1 << self.bits",
            OF_PERSONS + "all_rows_of_one_person_move_a_sum_no_further_than_is_declared_and_as_far[gradient]",

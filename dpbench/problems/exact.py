@@ -133,9 +133,10 @@ class ExactSums(MeansOfSums, Problem):
 
     def clipped_value(self, W: np.ndarray, clip: float) -> Any:
         """See `EmpiricalRisk`; a `Sum` of shape (1,)."""
+        self.require_one_output()
         W, most = self.margins(W), math.floor(Fraction(positive_bound(clip)) * 2**WEIGHT_BITS)
-        if self.loss.outputs > 1 or len(W) != 1 or not most:
-            raise PrivacyError("exact values are of one replicate of a loss with one output, clipped at 2**-16 or more")
+        if len(W) != 1 or not most:
+            raise PrivacyError("exact values are of one replicate, clipped at 2**-16 or more")
         pointwise = functools.partial(_value, self.loss.value, most * 2.0**-WEIGHT_BITS)
         total = self._whole((1,), value_sum, most, None, pointwise, W)
         # Losses are clipped to one sign, so another row in a row's place moves the sum no further than its absence.
@@ -151,13 +152,14 @@ class ExactSums(MeansOfSums, Problem):
 
     def _gram(self) -> Sum:
         """XᵀX."""
+        self.require_one_output()
         total = self._whole((1, self.d, self.d), gram_sum, self._square, None, None, None, ROW_BITS)
         return Gram(total, 2.0 ** (-2 * ROW_BITS), outer(self._square, 1))
 
     def hessian_sum(self, w: np.ndarray, rows: np.ndarray | None = None, curvature: str = "hess") -> Any:
         """See `EmpiricalRisk`."""
-        if self.loss.outputs > 1 or len(np.atleast_2d(w)) != 1:
-            raise PrivacyError("exact Hessians are of one replicate of a loss with one output")
+        if len(np.atleast_2d(w)) != 1:
+            raise PrivacyError("exact Hessians are of one replicate")
         W = self.margins(np.atleast_2d(w))
         # In 2⁻⁸ of the largest there can be, so that a sum of h x xᵀ fits 64 bits for as many rows as may be.
         step = self.loss.smoothness * 2.0**-CURVATURE_BITS
@@ -190,6 +192,7 @@ class ExactSums(MeansOfSums, Problem):
 
         x_i are cut towards zero to multiples of 2^-row_bits, which makes no row longer.
         """
+        self.require_one_output()
         square = self._square >> 2 * (ROW_BITS - row_bits)
         moved = outer(square, 2**bits, signed=signed)
         total = self._whole((1, self.d, self.d), gram_sum, 2**bits * square, rows, function, W, row_bits)
@@ -233,6 +236,7 @@ class ExactSums(MeansOfSums, Problem):
 
     def clipped_gradient(self, W: np.ndarray, clip: np.ndarray, *, even: bool = False) -> Any:
         """See `Problem`; `Coordinates`."""
+        self.require_one_output()
         shares = self.even_shares if even else self.clip_shares
         most = _most(float(clip[0]) * shares)
         pointwise = functools.partial(rounded_derivative, self.loss.derivative, False, math.inf)
@@ -247,6 +251,7 @@ class ExactSums(MeansOfSums, Problem):
 
     def coordinate_state(self, W: np.ndarray) -> Any:
         """See `Problem`; its derivatives are `Sum`s."""
+        self.require_one_output()
         return ExactState(self, self.batch(W))
 
     # Minimisers
@@ -359,6 +364,14 @@ class ExactSums(MeansOfSums, Problem):
 
     # Internals
 
+    def require_one_output(self) -> None:
+        """PrivacyError for a loss with several outputs, of which gradients alone are derived.
+
+        What multiplies a row is a vector there: k labels of one row would move a sum by √k times what one does.
+        """
+        if self.loss.outputs > 1:
+            raise PrivacyError(f"of {self.loss.name} loss only gradients are sums whose distance is known")
+
     def _bounded(self, w: np.ndarray, bound: float, rows: np.ndarray | None = None) -> Sum:
         if not bound < math.inf:
             raise PrivacyError(f"{self.loss.name} loss has no bound on its derivative: clip it")
@@ -373,6 +386,7 @@ class ExactSums(MeansOfSums, Problem):
 
     def _weighted(self, function: Callable[..., Any], w: np.ndarray, bound: float, rows: Any = None) -> Sum:
         """Σ c_i x_i, c = function(C, z, y, out) multiples of 2⁻¹⁶ within ±C, C = `bound` rounded down to one."""
+        self.require_one_output()
         most = math.floor(Fraction(positive_bound(bound)) * 2**WEIGHT_BITS)
         l1 = None if self._l1 is None else most * self._l1
         return self._total(functools.partial(function, most * 2.0**-WEIGHT_BITS), w, most**2, rows, l1)

@@ -184,6 +184,7 @@ class PersonsProblem(ExactProblem):
         entries are cut towards zero to PART_BITS binary digits of that, which makes no vector longer; so a person's
         part is positive semidefinite, of rank one and of a norm that is known, as a row's is.
         """
+        self.require_one_output()
         most, W = math.floor(Fraction(positive_bound(bound)) * 2**WEIGHT_BITS), self.margins(W)
         square = (most**2 * self._square) << 2 * self.bits  # of the length of 2ᴮg, in steps of 2⁻³²
         if square >= MANTISSA**2:

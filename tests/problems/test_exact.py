@@ -17,6 +17,7 @@ from dpbench.problems import exact as exact_problems
 from dpbench.problems.exact import ExactProblem, in_order, weighted_sum
 from dpbench.problems.grid import GridRows, ReplacedRows, ShortenedRows, on_grid, short_rows, square_bound
 from dpbench.problems.losses import Logistic
+from dpbench.problems.persons import OfPersons, PersonsProblem
 from dpbench.problems.risk import Diverged
 from dpbench.problems.rows import BLOCK, Rows
 
@@ -418,6 +419,21 @@ def test_several_outputs_a_row_are_vectors_within_their_bound():
     for row in range(20):
         one = exact(X[row : row + 1], y[row : row + 1], loss="softmax-3").bounded_gradient(W * 100, 0.3)
         assert sum(int(v) ** 2 for v in one.integers.ravel()) <= one.moved.one
+
+
+@pytest.mark.parametrize("ask", [
+    lambda p, w: p.label_moments(1.0), lambda p, w: p.second_moment(), lambda p, w: p.score_moment(w, 1.0),
+    lambda p, w: p.clipped_curvature(w, 1.0), lambda p, w: p.clipped_value(w, 1.0), lambda p, w: p.data_hessian(w),
+    lambda p, w: p.clipped_gradient(w, np.ones(1), even=True), lambda p, w: p.coordinate_state(w),
+])  # fmt: skip
+@pytest.mark.parametrize("weighted", [False, True])
+def test_of_several_outputs_no_sum_but_gradients_has_a_distance(ask, weighted):
+    """A row's k labels are k multiples of it: their sum moves by √k times what one label's does."""
+    X, y = np.ones((4, 1)), np.array([2.0, 0, 1, 0])
+    one = PersonsProblem(X, y, OfPersons.once(4), loss="softmax-3", row_bound=1.0) if weighted else exact(
+        X, y, loss="softmax-3")  # fmt: skip
+    with pytest.raises(PrivacyError, match="softmax-3"):
+        ask(one, np.zeros((1, 3)))
 
 
 def test_what_float64_might_round_goes_into_integers_before():

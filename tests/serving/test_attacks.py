@@ -21,6 +21,7 @@ from dpbench.privacy.ledger import (
     at_rho,
     plain,
 )
+from dpbench.problems.exact import ExactProblem
 from dpbench.problems.losses import Logistic
 from dpbench.serving import server as serving
 from dpbench.serving import wire
@@ -373,6 +374,14 @@ def test_a_poisson_sample_of_hessians_at_the_price_of_one_over_root_two():
     ask = release(value, noise="symmetric", sensitivity=0.25 / 2**0.5 / 2, z=40.0, label="sample")
     draw = wire.DrawRequest(sampler="PoissonReplacedSampler", size=0.1, label="sample")
     found = session(requests(planned(("sample", event, 1)), draw, ask))
+    assert isinstance(found.ended, PrivacyError)
+    assert not found.reads
+
+
+def test_labels_of_many_classes_are_not_released_with_the_noise_of_one():
+    """The same sum over ten outputs would move by √10 times what is charged."""
+    on = ExactProblem(np.eye(4, 1), np.full(4, 9.0), loss="softmax-10", row_bound=1.0, steady=True)
+    found = session(requests(release(asked(wire.LabelMoments(bound=9.0), unit=STEP), sensitivity=18.0)), on)
     assert isinstance(found.ended, PrivacyError)
     assert not found.reads
 
