@@ -902,6 +902,9 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant("own/fit.py", 'check = bound == "check" or (', 'check = bound != "rescale" or (',
            "test_api.py::test_a_release_says_nothing_of_values_and_check_rows_says_it_beforehand",
            "a release refuses data that do not fit"),
+    Mutant("own/inputs.py", "largest = min(largest, most)", "largest = min(largest, LARGEST_LABEL)",
+           "test_api.py::test_a_label_beyond_float32_is_moved_without_a_warning",
+           "a warning tells of a label that is infinite in float32"),
 ]  # fmt: skip
 
 # Where a stranger's method runs: one rule of the server at a time, each with an attack that it would let through.

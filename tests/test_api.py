@@ -2,6 +2,7 @@ import inspect
 import re
 import subprocess
 import sys
+import warnings
 
 import cloudpickle
 import numpy as np
@@ -353,6 +354,16 @@ def test_check_rows_names_labels_that_a_release_moves(data, loss, method, larges
     assert dpbench.check_rows(X, moved, algorithm=method, loss=loss) == []
     (line,) = dpbench.check_rows(X, y, algorithm=method, loss=loss)
     assert line.startswith(f"y: 1 of 500 labels are beyond ±{largest:g}")
+
+
+@pytest.mark.parametrize("method", ["dp-sgd-1", "tukey-em"])
+def test_a_label_beyond_float32_is_moved_without_a_warning(data, method):
+    X, y = data
+    labels = np.where(np.arange(500) == 3, 1e60, y)
+    call = {"algorithm": method, "loss": "squared", "epsilon": 3.0, "rule": True, "precision": "float32"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(dpbench.fit(X[:, :1], labels, **call).w).all()
 
 
 def test_arithmetic_is_what_is_asked_for_or_refused_in_one_line(data):

@@ -162,9 +162,9 @@ def repaired(
 
     Entries of X that are NaN or infinite become 0, and those beyond ±1e150 (in float32, ±1e15) are moved there: their
     squares have to be finite, and a run that stopped at one would tell of it. Labels of a loss with two classes become
-    -1 or +1, by whether they are positive; numbers are moved into ±1e100, of a loss with a bounded slope into ±1e9, and
-    to 0 where they are NaN; those of phase loss below 0 become 0, and those of several classes the nearest class below.
-    entries: False leaves X to `on_grid`, which makes any row fit.
+    -1 or +1, by whether they are positive; numbers are moved into ±1e100 (in float32, ±1e15), of a loss with a
+    bounded slope into ±1e9, and to 0 where they are NaN; those of phase loss below 0 become 0, and those of several
+    classes the nearest class below. entries: False leaves X to `on_grid`, which makes any row fit.
     """
     X, y = datasets.as_arrays(X, y, single=single, as_given=single and labels == "binary")
     if single:
@@ -183,6 +183,7 @@ def repaired(
         return X, signs
     kind = losses.get(loss)
     largest = LARGEST_OF_BOUNDED if kind.outputs == 1 and math.isfinite(kind.lipschitz) else LARGEST_LABEL
+    largest = min(largest, most)  # in float32 a longer one is infinite, and a warning would tell of it
     y = np.clip(np.nan_to_num(y, nan=0.0), -largest, largest)
     if kind.outputs > 1:
         y = np.clip(np.floor(y), 0, kind.outputs - 1)
