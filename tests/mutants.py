@@ -483,7 +483,7 @@ ENCODING = [
     Mutant("schema/cells.py", "if column.dtype == object:\n        return", "if False:\n        return",
            "schema/test_encoding.py::test_each_cell_is_read_by_itself", "True counts as an earlier 1"),
     Mutant("schema/tables.py", "dtype = {names.index(name): str for name in texts if name != unit}", "dtype = {}",
-           FILES + "one_row_changes_no_other_of_any_kind", "pandas finds the type of a category by all rows"),
+           FILES + "one_row_changes_no_other_of_any_kind[code]", "pandas finds the type of a category by all rows"),
     Mutant("schema/tables.py", "if not np.isin(beside, self._ends).all():", "if False:",
            FILES + "a_row_that_is_none_is_refused_in_words_that_say_nothing_of_it_or_changes_no_other",
            "an open quote takes the rows behind it"),

@@ -361,6 +361,7 @@ CLAIMS = {one.__name__.removeprefix("claims_of_"): one for one in (
 )}  # fmt: skip
 
 
+@pytest.mark.thorough_for("second_order")  # seconds, and of one kind
 @pytest.mark.parametrize("paper", CLAIMS)
 def test_claims_come_out_alike_by_a_second_rule(paper):
     card = pd.read_csv(ROOT / "figures" / "full" / paper / "scorecard.csv").set_index(["claim", "setting"])["verdict"]

@@ -273,6 +273,7 @@ def read(paper):
     return rows.assign(rho=(np.sqrt(LOG + 2 * rows["epsilon"]) - math.sqrt(LOG)).round(3))
 
 
+@pytest.mark.thorough_for("claims_of_nonconvex")  # seconds, and of one kind
 @pytest.mark.parametrize("judge", [claims_of_nonconvex, claims_of_zeroth_order])
 def test_claims_come_out_alike_by_a_second_rule(judge):
     paper = judge.__name__.removeprefix("claims_of_")

@@ -346,6 +346,7 @@ def test_status_waits_for_no_pandas(tmp_path):
     assert done.stdout.endswith("LOADED 0\nLATER 2 True\n")
 
 
+@pytest.mark.thorough
 def test_interrupt_keeps_what_is_finished_and_exits_130(tmp_path):
     command = ["run", "--algo", "dp-gd", "--dataset", "synthetic", "--set", "T=1000000", "--jobs", "1", "--yes"]
     process = processes.start(tmp_path, main, command, log=tmp_path / "log")
@@ -452,6 +453,7 @@ def test_a_reader_that_has_gone_gets_no_verdict_and_no_traceback():
     assert (done.returncode, done.stderr) == (141, b"")
 
 
+@pytest.mark.thorough_for("latin-1", "cp1252")
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii", "cp1252"])
 def test_what_a_terminal_has_no_sign_for_is_no_error(encoding):
     command = [sys.executable, "-m", "dpbench", "list", "losses"]

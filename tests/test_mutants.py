@@ -102,6 +102,7 @@ def test_random_mutants_change_what_runs_and_nothing_else(monkeypatch, tmp_path)
     }
 
 
+@pytest.mark.thorough
 def test_random_mutants_are_drawn_anew_from_their_seed_and_have_tests():
     one, again, other = random_mutants.drawn(12, 1), random_mutants.drawn(12, 1), random_mutants.drawn(12, 2)
     assert one == again != other
@@ -210,6 +211,7 @@ class Fit:
 """
 
 
+@pytest.mark.thorough
 def test_mistakes_are_judged_in_forks_and_leave_their_tree_as_it_was(tmp_path):
     texts = {"dpbench/__init__.py": "", "dpbench/fit.py": FIT, "dpbench/cli/pytest_plugin.py": "", "pytest.ini": "",
              "tests/__init__.py": "", "tests/test_a.py": FORKED}  # fmt: skip

@@ -274,6 +274,7 @@ def greedy_coordinate():
             yield cell
 
 
+@pytest.mark.thorough_for("nonconvex")
 @pytest.mark.parametrize(
     "paper", [accelerated, second_order, nonconvex, greedy_coordinate], ids=lambda paper: paper.__name__
 )

@@ -144,7 +144,7 @@ def value_of(formula, names):
     return eval(text, {"__builtins__": {}}, names)
 
 
-@pytest.mark.thorough_for("2opt-b-*", "aop--tight-*", "dp-sgd-1--tight-*")
+@pytest.mark.thorough_for("2opt-b-*", "aop--tight-*", "dp-sgd-1-*", "dp-tr-b-*")
 @pytest.mark.parametrize(("name", "other", "mode", "relation"), list(cases()))
 def test_what_is_drawn_is_what_was_declared(name, other, mode, relation):
     method = get(name)

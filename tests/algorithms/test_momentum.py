@@ -96,6 +96,7 @@ def test_the_ledger_and_what_it_composes_to(momentum_problem, name, m):
     assert budget().epsilon_of(composition) == pytest.approx(EPSILON, rel=1e-12)
 
 
+@pytest.mark.thorough_for("30-*")
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize("m", [N, 30])
 def test_the_noise_has_variance_2b_squared(momentum_problem, name, m, monkeypatch):

@@ -459,7 +459,7 @@ def test_no_forgery_holds(site, archived, tmp_path, name, accept):
     assert (found.outcome == "wrong") == (name in sure), found
 
 
-@pytest.mark.thorough_but("zeroth_order")
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", experiments.BUILTIN)
 def test_the_committed_rows_of_a_paper_hold_where_its_data_are(tmp_path, name):
     """What is not checked is what is not there: rows, traces, data, or an hour."""

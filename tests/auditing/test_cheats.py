@@ -24,6 +24,7 @@ def test_the_honest_ones_pass(audited, cls):
     assert done.moved["gradient"] == pytest.approx(1.0)
 
 
+@pytest.mark.thorough_for("BehindADecoy*")  # others are in test_cheats_elsewhere.py
 @pytest.mark.parametrize("cls", FAILS, ids=lambda cls: cls.__name__)
 def test_every_cheat_fails_the_audit_in_one_line_that_says_what_it_does(audited, cls):
     done = audited(cls)

@@ -23,6 +23,7 @@ def test_the_honest_ones_pass(cls, tmp_path, monkeypatch):
     assert done.passed, done
 
 
+@pytest.mark.thorough_for("WrongFromTwentyRows", "WrongBeyondThreeColumns", "OneNumberOfNoiseInLongRuns")
 @pytest.mark.parametrize("cls", FAILS, ids=lambda cls: cls.__name__)
 def test_every_cheat_fails_the_audit_by_what_it_does(cls):
     done = audited(cls, tests=not FAILS[cls])
@@ -101,6 +102,7 @@ def test_a_process_of_its_own_tells_what_one_process_does_not(cls, tmp_path, mon
     assert bool(differ) == (cls in APART)
 
 
+@pytest.mark.thorough
 def test_what_differs_in_processes_of_their_own_is_a_defect_and_what_does_not_is_none(tmp_path, monkeypatch):
     """And what one process shows of the methods above is none."""
     monkeypatch.chdir(tmp_path)

@@ -79,6 +79,7 @@ def test_the_default_for_an_estimator_of_persons_is_all_rows_of_one(tmp_path, mo
         assert (worlds[0] != worlds[1]).any()  # of equal noise: what differs are the rows
 
 
+@pytest.mark.thorough
 def test_an_audit_of_an_estimator_of_persons_is_of_all_rows_of_one(tmp_path, monkeypatch):
     monkeypatch.setattr(functions, "PILOTS", ((16, 1),))
     (done,) = dpbench.audit(estimators(tmp_path)["arrays"], 1.0, runs=40)

@@ -98,7 +98,7 @@ def test_what_is_wrong_on_some_neighbours_passes_the_pair_that_is_thought_out_an
     assert "a neighbour moves it by 1.0" in done.defect
 
 
-@pytest.mark.thorough_but("LengthOfTheSum")
+@pytest.mark.thorough
 @pytest.mark.parametrize("cls", [Mean, Gram, SignedGram, LengthOfTheSum])
 def test_what_is_right_passes_on_the_pair_that_was_found(audited, cls):
     done = audited(cls, near=False)

@@ -479,6 +479,7 @@ def test_the_printed_code_of_a_foreign_method_is_a_fit_that_is_not_refused(call,
     exec(snippet, {})
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("two")
 def test_two_without_a_cache_at_once_are_each_alone(csv, tmp_path, monkeypatch):
     """The second begins and ends while the first is at its runs; a copy that is kept stays."""

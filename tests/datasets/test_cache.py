@@ -287,6 +287,7 @@ def test_whose_the_rows_are_is_kept_counted_and_pinned(home, registered, monkeyp
     assert not cache.prepared_folder(home, datasets.describe("moved")).exists()
 
 
+@pytest.mark.thorough
 def test_every_data_set_of_the_benchmark_that_is_at_hand_is_pinned_as_it_is(real_data):
     for name in [one for one in datasets.names() if datasets.describe(one).synthetic]:
         data, spec = datasets.load(name), datasets.describe(name)  # which refuses what is not near its pin

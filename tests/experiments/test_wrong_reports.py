@@ -15,7 +15,8 @@ as_judged = functools.cache(reports_of)
 
 
 @pytest.mark.parametrize(("name", "data", "fewest"), [
-    ("accelerated", HALF_AS_LONG, 50), ("second_order", OTHER_DATA, 3),
+    ("accelerated", HALF_AS_LONG, 50),
+    pytest.param("second_order", OTHER_DATA, 3, marks=pytest.mark.thorough),
     pytest.param("nonconvex", OTHER_DATA, 50, marks=pytest.mark.thorough),
 ])  # fmt: skip
 def test_a_report_of_the_committed_rows_under_wrong_runs_keeps_at_most_a_quarter(name, data, fewest):

@@ -61,6 +61,7 @@ def test_hints_name_the_libraries_that_the_extras_bring():
     assert {*re.findall(r"how_to_install\('(\w+)'\)", code)} == EXTRAS.keys()
 
 
+@pytest.mark.thorough_for("second_order")
 @pytest.mark.parametrize("name", sorted(path.parent.name for path in (ROOT / "results" / "full").glob("*/runs")))
 def test_the_settings_of_committed_rows_are_those_that_their_methods_have(name):
     """A setting that goes is among its method's `gone`: else pages and comparisons of these rows fail."""

@@ -9,6 +9,7 @@ import itertools
 
 import numpy as np
 import pandas as pd
+import pytest
 
 import dpbench
 from dpbench.privacy import exact_release
@@ -105,11 +106,13 @@ def schema(k, unit, rng):
 METHODS = {0: ("dp-cd", "dp-frank-wolfe", "adassp"), 2: ("dp-gd", "dp-gcd", "dp-chebyshev"), 3: ("dp-gd", "dp-adam")}
 
 
-def test_no_release_of_a_fit_moves_by_more_than_its_noise_was_set_for(monkeypatch):
-    worlds, rng = Worlds(monkeypatch), np.random.default_rng(22)
-    for i in range(72):
-        persons = i >= 36
-        k, count = (0, 2, 3)[i % 3], int(rng.integers(9, 110))
+@pytest.mark.parametrize("pairs", [range(24), pytest.param(range(24, 72), marks=pytest.mark.thorough)], ids=str)
+def test_no_release_of_a_fit_moves_by_more_than_its_noise_was_set_for(monkeypatch, pairs):
+    """Each 24 are of every task, with rows and with persons, by default, by a method and with intervals."""
+    worlds = Worlds(monkeypatch)
+    for i in pairs:
+        rng, persons, way = np.random.default_rng((22, i)), i % 2 == 1, i // 6 % 4
+        k, count = (0, 2, 3)[i // 2 % 3], int(rng.integers(9, 110))
         whose = np.repeat(np.arange(count), rng.integers(1, 6, count) if persons else 1)
         table, gone = drawn(len(whose), k, rng), int(rng.integers(count))
         new = drawn(int(rng.integers(1, 9)) if persons else 1, k, rng)
@@ -120,8 +123,8 @@ def test_no_release_of_a_fit_moves_by_more_than_its_noise_was_set_for(monkeypatc
         other = pd.concat([table[: place * (not persons)], new, table[whose != gone][place * (not persons) :]])
         kept = [*said.columns, "y", *["who"] * persons]
         given = {"epsilon": float(rng.choice([0.3, 1, 5, 50])), "schema": said}
-        given |= {"algorithm": str(rng.choice(METHODS[k]))} if i % 4 == 3 else {}
-        given |= {"intervals": True} if i % 4 == 1 and k < 3 and given["epsilon"] > 1 and count > 50 else {}
+        given |= {"algorithm": str(rng.choice(METHODS[k]))} if way == 3 else {}
+        given |= {"intervals": True} if way == 1 and k < 3 and given["epsilon"] > 1 and count > 50 else {}
         model = (dpbench.PrivateClassifier if k else dpbench.PrivateRegressor)(**given)
         worlds.fit(model, table[kept].reset_index(drop=True), other[kept].reset_index(drop=True))
     assert max(worlds.moved.values()) <= 1 + 1e-9, worlds.moved

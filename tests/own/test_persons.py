@@ -154,6 +154,7 @@ def fit(data, algorithm, loss, **given):
     return dpbench.fit(X, y, groups=ids, algorithm=algorithm, **how, **SETTINGS.get(algorithm, {}))
 
 
+@pytest.mark.thorough_for("*-dp-adam", "logistic-dp-[hmn]*", "logistic-dp-accelerated-*", "squared-dp-gd-average")
 @EACH
 def test_no_release_of_a_method_that_takes_a_unit_moves_further_for_any_number_of_rows(monkeypatch, loss, name):
     seen, distances = followed(monkeypatch), []

@@ -292,6 +292,7 @@ def test_no_acknowledged_charge_is_lost_when_processes_are_killed_while_charging
     assert len(acknowledged) <= len(kept) <= len(acknowledged) + 6  # one of each may have been killed before it said so
 
 
+@pytest.mark.thorough
 def test_a_charge_to_ten_thousand_takes_less_than_a_second(tmp_path):
     budget = DataBudget.create(tmp_path / "b", epsilon=3, delta=1e-6)
     mark, rows = budget.mark, []

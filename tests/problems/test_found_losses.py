@@ -133,6 +133,7 @@ def test_it_is_audited_by_its_own_constants(installed):
         dpbench.audit("all", loss="log-cosh")
 
 
+@pytest.mark.thorough
 def test_a_loss_with_kinks_runs_and_audits_at_a_step_and_has_no_optimum(installed, tmp_path):
     installed(absolute=Kinked)
     settings = {"T": 5, "step": 0.1}

@@ -72,6 +72,7 @@ class Mine(DPGradientDescent):
 """
 
 
+@pytest.mark.thorough
 def test_all_own_runs_are_in_one_figure_and_its_commands_run_as_printed(tmp_path, monkeypatch, capsys):
     """Also a method in a file, whose rows have its name alone; rows of other verbs are not drawn."""
     monkeypatch.chdir(tmp_path)

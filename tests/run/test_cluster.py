@@ -247,6 +247,7 @@ def test_a_worker_computes_on_one_thread_from_its_first_batch_on(monkeypatch):
         assert {one["num_threads"] for one in threadpoolctl.threadpool_info()} == {1}
 
 
+@pytest.mark.thorough
 def test_from_the_command_line_with_an_algorithm_that_only_the_driver_has(cluster, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.py").write_text(MINE)

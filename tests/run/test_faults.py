@@ -384,6 +384,7 @@ def test_a_driver_killed_alone_takes_its_workers_along_and_the_next_run_goes_on(
     assert values(store) == whole
 
 
+@pytest.mark.thorough
 def test_ctrl_c_does_not_reach_a_worker_that_begins():
     """It would print the trace of its imports; loky starts one with the mask of the thread that asks for it."""
     call = "import signal; from dpbench.run.executors import pooled; "

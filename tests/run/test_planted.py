@@ -63,7 +63,7 @@ def methods():
         yield from ((paper, name) for name in names if not name.startswith("probe"))
 
 
-@pytest.mark.thorough_for("zeroth_order-o2nc-*", "greedy_coordinate-dp-sgd-1-*")  # seconds each, and of one kind
+@pytest.mark.thorough_for("zeroth_order-o2nc*", "greedy_coordinate-dp-sgd-1*")  # seconds each, and of one kind
 @pytest.mark.parametrize(("paper", "name"), list(methods()))
 def test_every_method_of_the_papers_draws_by_the_factor(paper, name):
     problem, settings = SHORT[paper]

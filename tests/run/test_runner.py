@@ -46,6 +46,7 @@ def values(store):
     return runs.drop(columns=["experiment", "code_version"]).to_json(orient="records")
 
 
+@pytest.mark.thorough
 def test_same_bytes_for_one_worker_and_two(tmp_path):
     one, two = Store(tmp_path, "one", "e"), Store(tmp_path, "two", "e")
     runner.run(grid(), one, workers=1)
@@ -224,7 +225,8 @@ gradient_descent.DPGradientDescent.run = Patching.run
 
 
 @pytest.mark.parametrize("how", [
-    {}, {"workers": 2},
+    {},
+    pytest.param({"workers": 2}, marks=pytest.mark.thorough),
     pytest.param({"workers": 2, "backend": "threading"}, marks=pytest.mark.thorough),
 ])  # fmt: skip
 def test_code_of_others_runs_in_no_process_in_which_a_built_in_method_does(tmp_path, monkeypatch, how):

@@ -127,6 +127,7 @@ def test_a_file_s_text_is_read_once(tmp_path):
     assert bound.run().status == ["done"]
 
 
+@pytest.mark.thorough
 def test_lists_and_tables_are_settings(tmp_path):
     method = algorithms.get(f"served:{FILE}:Listed")
     settings = method.Settings()

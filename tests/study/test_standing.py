@@ -85,6 +85,7 @@ def test_run_starts_as_many_runs_as_status_and_pages_count(tmp_path, monkeypatch
     assert runner.estimate(planned.jobs, store, 1) > runner.estimate(planned.jobs[:1], store, 1)
 
 
+@pytest.mark.thorough_for("second_order")
 @pytest.mark.parametrize("name", [one for one in experiments.BUILTIN if one != "leaderboard"])
 def test_status_run_and_the_committed_pages_count_the_same_rows(name, tmp_path, monkeypatch):
     """Of every artefact of a paper; `run` is asked for the smallest of those that lack some, or of all."""

@@ -163,6 +163,7 @@ def test_a_manifest_s_class_may_be_one_that_its_file_imports_and_then_has_that_o
         check(doctored(made, tmp_path / "imports.zip", method_py=imports))
 
 
+@pytest.mark.thorough
 def test_a_command_that_serves_a_method_ends_with_its_own_code(tmp_path):
     """In a process of its own: what breaks when Python ends, no test in this one sees."""
     file = archive(tmp_path, "    private = False\n")
