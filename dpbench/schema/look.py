@@ -25,7 +25,7 @@ import numpy as np
 from dpbench.errors import DataError, UserError, nearest
 from dpbench.files import replacing
 from dpbench.frames import RowNumbers
-from dpbench.schema.cells import PLAIN, TRUTH, Notation, codes, date_part, ids, numbers
+from dpbench.schema.cells import PLAIN, TRUTH, WRITTEN, Notation, codes, date_part, ids, numbers
 from dpbench.schema.encoding import check_columns, encoding_of, notation_of
 from dpbench.schema.schema import (
     BLANKS,
@@ -280,10 +280,12 @@ def _notation(texts: list[str]) -> Notation:
 
 def _order(texts: list[str]) -> str | None:
     """The order of day, month and year in which most of the texts are dates; None of ISO dates, and of none."""
-    if not texts:
+    stripped = [text.strip(BLANKS) for text in texts]
+    orders = [order for order, written in WRITTEN.items() if any(map(written.fullmatch, stripped))]
+    if not orders:  # as in most columns, whose texts are not parsed for it
         return None
     # ISO first: it is the only one that needs no word in the schema.
-    counts = {order: int((~np.isnan(date_part(texts, "year", order))).sum()) for order in (None, "dmy", "mdy", "ymd")}
+    counts = {order: int((~np.isnan(date_part(texts, "year", order))).sum()) for order in (None, *orders)}
     return max(counts, key=counts.__getitem__)
 
 

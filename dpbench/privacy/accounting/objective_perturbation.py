@@ -61,7 +61,7 @@ ANGLES = (0.0, 0.01, 0.03, 0.1, 0.3, 0.6, 1.0, 2.0)  # intervals of t = 1 + cos;
 BULK = (*ANGLES[:-1], 1.2, 1.4, 1.6, 1.8, 2.0)  # where ε is below a standard deviation of the loss: there all are close
 REACH = 11.0  # standard deviations of b that are looked at
 FINE, COARSE = 6001, 1501  # points of the quadrature
-STRIDE = 64  # points of the quadrature between two at which the loss is looked at first
+STRIDE = 256  # slopes between two at which all p are looked at
 MARGIN = 1e-3  # of ln δ: far above the errors of quadratures, and 3e-5 of the noise
 LEAST = 1e-24  # δ: beyond REACH lies 4e-28, which counts below it
 NODES = 24  # of a Gauss-Hermite quadrature
@@ -223,17 +223,31 @@ def _delta_of_either_sign(long: float, short: float, jacobian: float, mu: float,
 
 
 def _gain(slopes: Array, square: float, curvature: float) -> Array:
-    """max over p of ln(1 + 4 curvature p(1-p)) + slope p + square p²/2, from above."""
+    """max over p of ln(1 + 4 curvature p(1-p)) + slope p + square p²/2 at rising slopes, from above."""
     middle, half = (INTERVALS[:-1] + INTERVALS[1:]) / 2, np.diff(INTERVALS) / 2
     value = np.log1p(4 * curvature * middle * (1 - middle))
     tilt = 4 * curvature * (1 - 2 * middle) / (1 + 4 * curvature * middle * (1 - middle))
     # The logarithm is concave, so below its tangents; with those, each interval is convex, and largest at an end.
     p = np.concatenate([middle - half, middle + half])
     tangent = np.concatenate([value - tilt * half, value + tilt * half])
-    lines = np.multiply.outer(slopes, p)
-    lines += tangent
-    lines += square * p**2 / 2
-    return np.asarray(lines.max(axis=1))
+    order = np.argsort(p, kind="stable")
+    p, tangent = p[order], tangent[order]
+
+    def lines(slopes: Array, some: slice) -> Array:
+        each: Array = np.multiply.outer(slopes, p[some])
+        each += tangent[some]
+        each += square * p[some] ** 2 / 2
+        return each
+
+    # The p at which the largest is rises with the slope: between two slopes it is one from the one's to the other's,
+    # but for rounding, which two more on either side leave room for.
+    ends = np.append(np.arange(0, len(slopes) - 1, STRIDE), len(slopes) - 1)
+    largest = lines(slopes[ends], slice(None)).argmax(axis=1)
+    gains = np.empty(len(slopes))
+    for i, (low, high) in zip(ends, itertools.pairwise(largest), strict=False):
+        block = slice(i, i + STRIDE + 1)
+        gains[block] = lines(slopes[block], slice(max(low - 2, 0), high + 3)).max(axis=1)
+    return gains
 
 
 def _hockey_stick(mu: float, epsilon: Array) -> Array:
