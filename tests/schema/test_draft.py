@@ -96,6 +96,8 @@ def test_the_order_of_dates_that_both_fit_is_named_to_be_decided():
     assert any('order = "dmy" or "mdy"' in line for line in remarks)
     american = both.assign(d=["1/22/2020", "3/4/2021", "5/6/2020"] * 5)
     assert schemas.draft(american, "y")[0].columns["d"].order == "mdy"
+    days = [*(f"{day}/2/2020" for day in range(1, 30)), "unknown"]
+    assert schemas.draft(pd.DataFrame({"d": days, "y": ["u", "v"] * 15}), "y")[0].columns["d"].order == "dmy"
     named = both.assign(d=["22-Jan-2020", "04-mar-2021", "6 May 2020"] * 5)
     assert schemas.draft(named, "y")[0].columns["d"].order == "dmy"
     assert (
