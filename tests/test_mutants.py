@@ -159,6 +159,7 @@ def test_runs_something_else():
 """
 
 
+@pytest.mark.thorough
 def test_a_mark_tells_which_tests_run_a_statement(monkeypatch, tmp_path):
     source = SOURCE.replace("self.note(a, b)", "note = [a, b]").replace("axis.plot(b, lw=2)", "pass")
     plugin = "dpbench/cli/pytest_plugin.py"  # which pytest loads wherever dpbench is installed

@@ -185,6 +185,7 @@ class Summing(LibrarySolver):
         return Solved(w, [(Laplace(scale / 2), 1)], "as told")
 
 
+@pytest.mark.thorough_for("1.0-True")
 @pytest.mark.parametrize(("told", "passed"), [(1.0, True), (3.0, False)])
 def test_the_audit_sees_noise_that_is_less_than_told(monkeypatch, told, passed):
     solver = Summing()

@@ -63,7 +63,7 @@ def rows(algorithm, loss):
     return X, X @ rng.normal(size=3), kind, bound
 
 
-@pytest.mark.thorough_for("2opt-b-*")
+@pytest.mark.thorough_for("2opt-b-*", "opt-b-*", "dp-tr-b-*")
 @pytest.mark.parametrize("loss", [LogCosh(), Welsch()], ids=["convex", "nonconvex"])
 @pytest.mark.parametrize("name", names(plugins=False))
 def test_a_loss_of_ones_own_runs_where_the_proof_covers_it_and_keeps_its_epsilon(name, loss):

@@ -26,6 +26,7 @@ def test_it_sees_the_arrays_that_the_modification_makes():
         assert 1.5 * matrix <= extra(d, modification) <= 100 * matrix
 
 
+@pytest.mark.thorough
 def test_it_grows_with_the_square_of_the_dimension():
     assert extra(800, "clip") >= 2.5 * extra(400, "clip")
 

@@ -163,6 +163,7 @@ def test_nearly_all_of_epsilon_is_spent_by_both_routes(name, settings, epsilon):
     assert 0.98 * epsilon <= found.epsilon <= epsilon * (1 + 1e-6)
 
 
+@pytest.mark.thorough_for("*-0.1", "*-10.0")
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 10.0])
 @pytest.mark.parametrize(("loss", "relation"), [("pseudo-huber", OTHER), ("pseudo-huber", ONE), ("logistic", ONE)])
 def test_aop_of_either_relation_and_of_another_loss(loss, relation, epsilon):

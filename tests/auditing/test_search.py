@@ -114,6 +114,7 @@ def test_it_says_which_rows_it_found(audited):
     assert "across it" in audited(Gram, tests=False, inspect=False).pair
 
 
+@pytest.mark.thorough
 def test_the_same_pair_is_found_again(audited):
     found = audited(Gram, near=False, inspect=False)
     assert found.pair

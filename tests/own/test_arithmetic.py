@@ -326,6 +326,7 @@ def test_what_cannot_take_constant_time_is_one_line():
         dpbench.fit(scipy.sparse.csr_matrix(X), y, **call)
 
 
+@pytest.mark.thorough
 def test_a_plug_in_is_served_and_where_it_is_trusted_the_guarantee_says_whose_word_it_is(tmp_path):
     """In process its ledger is checked; that it returns nothing else cannot be. Served, it has nothing else."""
     file = tmp_path / "theirs.py"

@@ -95,6 +95,7 @@ def test_models_of_arrays_and_of_numbers_have_cards(saved):
     assert "With each number scaled to [-1, 1], a row longer than" in text
 
 
+@pytest.mark.thorough_for("*class_weight*")
 @pytest.mark.parametrize(
     "given",
     [{"l2": 50.0}, {"fit_intercept": False}, {"settings": {"safety": 0.5}}, {"intervals": True},

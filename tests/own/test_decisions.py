@@ -67,6 +67,7 @@ def test_a_label_of_any_type_stops_no_fit_and_changes_no_other_row(monkeypatch, 
     assert not after[-1].any()
 
 
+@pytest.mark.thorough_for("True-classes[04]", "False-classes[123]")
 @pytest.mark.parametrize("classes", [[0, 1], [False, True], ["no", "yes"], [1.0, 2.0], [3, 5, 7]])
 @pytest.mark.parametrize("by_schema", [True, False])
 def test_labels_keep_their_type_through_predict_score_and_a_file(classes, by_schema, tmp_path, monkeypatch):

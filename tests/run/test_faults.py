@@ -254,7 +254,7 @@ def own_cache(tmp_path, monkeypatch):
     loading.load_spec.cache_clear()
 
 
-@pytest.mark.thorough_for("0", "7", "20", "60", "100")
+@pytest.mark.thorough_for("0", "7", "9", "20", "60", "100")
 @pytest.mark.parametrize("where", [0, 7, 9, 20, 60, 100, -1])
 def test_damaged_arrays_are_found_before_a_run_and_prepared_anew(call, own_cache, where):
     """Bytes of the magic string, the version, the header's length and text, and the last number."""

@@ -89,6 +89,7 @@ def test_a_grid_still_being_run_is_not_compared():
     assert choose({}, "halves") is None
 
 
+@pytest.mark.thorough_for("none")
 @pytest.mark.parametrize("split", ["none", "halves"])
 def test_tables_and_grids_tune_by_one_rule(split):
     """`best` (tables, figures) and `best_settings` (a grid's "best") on rows where seeds, halves and means disagree."""

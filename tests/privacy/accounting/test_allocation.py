@@ -103,6 +103,7 @@ def test_the_second_route_agrees_from_below(z, steps, epochs):
     assert ours * (1 - 5e-4) <= second <= ours * (1 + 2e-5)
 
 
+@pytest.mark.thorough_for("5-1.0-0.001")
 @pytest.mark.parametrize("delta", [1e-3, 1e-8])
 @pytest.mark.parametrize("z", [1.0, 2.0, 8.0])
 @pytest.mark.parametrize("steps", [5, 100])

@@ -173,6 +173,7 @@ def sigma(curvature, epsilon, delta=LOGISTIC_PERTURBATION_DELTA):
     return 2 * ours.noise_scale(((LogisticPerturbation(1.0, curvature), 1),), (), epsilon, delta)
 
 
+@pytest.mark.thorough_for("0.1-*", "10.0-*")
 @pytest.mark.parametrize(("epsilon", "known"), [(0.1, 104.0), (1.0, 11.34), (10.0, 1.333)])
 def test_at_the_published_ridge_and_at_half_of_it_the_jacobian_is_free(epsilon, known):
     for factor in (1.0, 2.0):

@@ -49,6 +49,7 @@ def test_at_one_iteration_equation_2_wastes_most_of_epsilon():
     assert 0.2 < 2 * each(1.0, "advanced", 1) < 0.4
 
 
+@pytest.mark.thorough_for("12-0.01")
 @pytest.mark.parametrize(("T", "rate"), [(1, 0.01), (3, 0.03), (8, 0.1), (12, 0.01), (50, 0.03)])
 def test_at_the_small_delta_of_many_rows_the_check_agrees(T, rate):
     """δ = n⁻² = 1.6e-12, where what dp_accounting's grid cuts off and rounds counts."""
