@@ -260,6 +260,7 @@ def test_a_file_algorithm_may_not_take_the_name_of_a_built_in_one(call, tmp_path
     assert not (tmp_path / "results").exists()
 
 
+@pytest.mark.thorough
 def test_an_algorithm_that_overspends_is_a_failure(call, tmp_path):
     (tmp_path / "mine.py").write_text(
         "from dpbench.algorithms.base import Algorithm, Disclosure\n"

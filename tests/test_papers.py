@@ -28,7 +28,7 @@ def site(tmp_path_factory):
     return folder
 
 
-@pytest.mark.thorough_for("wang2018")  # plans for seconds
+@pytest.mark.thorough_for("wang2018", "lev2026")  # seconds to plan
 @pytest.mark.parametrize("paper", PAPERS, ids=lambda path: path.name)
 def test_a_paper_is_found_and_its_rows_are_of_its_grid(paper, site):
     with installed(site, *(each.name for each in PAPERS)):

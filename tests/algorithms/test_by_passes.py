@@ -421,6 +421,7 @@ def test_an_all_zero_column_is_as_if_it_were_not_there(name, more, l1):
     assert (np.delete(found[9].W, kept, axis=1) == 0).all()
 
 
+@pytest.mark.thorough
 def test_one_row_at_a_time_under_tight_draws_less_and_spends_as_much_by_both_routes():
     from dpbench.privacy.check import check
 

@@ -211,7 +211,7 @@ def test_aop_keeps_its_ridge_and_noise_public_and_its_ledger_has_the_event():
         )
 
 
-@pytest.mark.thorough_for("aop", "dp-newton-minibatch*")
+@pytest.mark.thorough_for("aop", "dp-newton-minibatch*", "opt")
 @pytest.mark.parametrize(
     "name", ["aop", "dp-newton-hess-clip", "dp-newton-minibatch-hess-add", "opt", "dp-gd-last", "dp-mf"]
 )

@@ -15,7 +15,7 @@ def audited(cls, **options):
     return runs.audit(f"{cheats_elsewhere.__file__}:{cls.__name__}", 1.0, near=False, **options)
 
 
-@pytest.mark.thorough_but("HonestBehindADecoy")
+@pytest.mark.thorough
 @pytest.mark.parametrize("cls", HONEST, ids=lambda cls: cls.__name__)
 def test_the_honest_ones_pass(cls, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

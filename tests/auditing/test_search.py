@@ -109,6 +109,7 @@ def test_what_is_right_passes_on_the_pair_that_was_found(audited, cls):
     assert done.verdicts["whole run"].bound >= hand.verdicts["whole run"].bound
 
 
+@pytest.mark.thorough
 def test_it_says_which_rows_it_found(audited):
     assert "or its opposite" in audited(Mean, tests=False, inspect=False).pair
     assert "across it" in audited(Gram, tests=False, inspect=False).pair

@@ -77,7 +77,7 @@ def test_there_are_nine():
     assert len(NAMES) == len(set(NAMES)) == 9
 
 
-@pytest.mark.thorough_for("covertype", "minibatch", "ten-times")
+@pytest.mark.thorough_for("covertype", "minibatch", "ten-times", "qu")
 @pytest.mark.parametrize("name", NAMES)
 def test_rows_as_the_paper_has_them_hold(kind, name):
     verdict = checked(kind, name)

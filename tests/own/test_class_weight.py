@@ -46,6 +46,7 @@ def test_weights_are_those_of_scikit_learn_where_there_is_next_to_no_noise():
     assert model.intercept_ == pytest.approx(exact.intercept_, rel=0.1)
 
 
+@pytest.mark.thorough
 def test_only_the_ratio_of_weights_counts():
     X, y = rare(500)
     one, other = (

@@ -219,6 +219,7 @@ def test_poisson_with_other_releases():
     assert alone < with_trace < alone + gaussian_epsilon(2 / 30, 1e-9)
 
 
+@pytest.mark.thorough
 def test_pld_and_rdp_agree_on_what_both_know():
     # Adding a negligible zCDP release forces RDP.
     release = Poisson(0.02, Gaussian(20.0))

@@ -180,6 +180,7 @@ def test_every_verdict_of_a_claim_is_shown_with_what_it_is_of():
     assert "(at a proven ε)" in reproduction.claims_list(apart)
 
 
+@pytest.mark.thorough
 def test_the_same_rows_give_the_same_bytes_and_no_trace_of_the_place(site, small, tmp_path):
     def files():
         return {path: path.read_bytes() for path in site.rglob("*") if path.suffix in (".html", ".json", ".css", ".md")}

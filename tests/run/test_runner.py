@@ -167,7 +167,7 @@ class Exiting(Algorithm):
 """
 
 
-@pytest.mark.thorough_for("raise SystemExit*", "os.closerange*")
+@pytest.mark.thorough_for("raise SystemExit*", "os.closerange*", "registry.EXIT*")
 @pytest.mark.parametrize(("ends", "status", "told"), [
     ("raise SystemExit(0)", "defect", "SystemExit: 0"), ("raise OSError('a\\x1b[2Jb')", "defect", "OSError: a [2Jb"),
     ("raise KeyboardInterrupt", "defect", "KeyboardInterrupt"),
