@@ -123,8 +123,8 @@ def clock(seconds: float) -> str:
 def duration(seconds: float) -> str:
     """A time in words, to the order that a rough estimate has.
 
-    >>> duration(30.0), duration(5400.0), duration(2e5), duration(3e9)
-    ('1 minute', '2 hours', '2 days', '95 years')
+    >>> duration(30.0), duration(3000.0), duration(5400.0), duration(2e5), duration(3e9)
+    ('1 minute', '50 minutes', '2 hours', '2 days', '95 years')
     """
     for unit, length in (("year", 31_557_600.0), ("day", 86_400.0), ("hour", 3_600.0)):
         if seconds >= length:

@@ -218,7 +218,7 @@ def _perturbed(counts: Counts, delta: float) -> Spent:
     name = f"tail of {'a convex' if convex else 'the logistic'} loss by half-planes"
     beside, runs = _basic(rest), sum(c for _, c in events)
     name += f", each of {runs} at its share of δ" if runs > 1 else ""
-    if delta <= 0 or math.isinf(beside.epsilon):
+    if math.isinf(beside.epsilon):
         return Spent(math.inf, name)
     # μ² of all Gaussians in `runs` equal parts.
     mu = 1 / _composed(gaussians) / math.sqrt(runs) if gaussians else 0.0

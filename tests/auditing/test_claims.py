@@ -15,6 +15,8 @@ from dpbench.auditing.claims import (
     fisher,
     joint,
     least_runs,
+    promise,
+    reach,
 )
 from dpbench.privacy.ledger import (
     CountedRelease,
@@ -142,6 +144,17 @@ def test_a_test_that_never_errs_can_be_refuted_with_the_least_runs_and_not_with_
     judged = least_runs(told, 0.01) * 3 // 8
     assert ErrorRates(0, judged, 0, judged).improbable(told)[0] <= 0.01
     assert ErrorRates(0, int(0.9 * judged), 0, int(0.9 * judged)).improbable(told)[0] > 0.01
+
+
+def test_the_least_runs_for_a_claim_reach_it_and_fewer_do_not():
+    runs = least_runs(PureClaim(2.0), 0.01)
+    assert reach(runs, 0.0, 0.01) >= 2.0 - 1e-3
+    assert reach(runs - 2, 0.0, 0.01) < 2.0
+
+
+def test_scores_that_tell_all_worlds_apart_promise_no_more_than_their_number_allows():
+    """Two errors are added to none in six, and six plus four are the runs: a rate of 2/10 either way."""
+    assert promise(np.arange(6.0) + 9, np.arange(6.0), PureClaim(0.5)) == pytest.approx(math.log(0.8 / 0.2) - 0.5)
 
 
 def test_what_a_label_claims_is_of_its_own_releases_each_kind_by_its_own_loss():

@@ -43,7 +43,8 @@ def test_a_difference_is_found_where_there_is_one_and_zero_where_the_default_is_
     }
     rows, scores = losses(**cells)
     chosen = scores[scores["algorithm"].eq("a")].assign(algorithm=AUTO)
-    scores = pd.concat([scores, chosen])
+    failed = scores[scores["algorithm"].eq("b")].assign(algorithm="d", score=0.0)  # of which there is no loss
+    scores = pd.concat([scores, chosen, failed])
     problems = {f"p{i}" for i in range(12)}
     result = headline.against(
         rows, scores, Scale(EXCESS, dict.fromkeys(problems, 1.0)), dict.fromkeys(problems, "a"), {}
@@ -51,6 +52,7 @@ def test_a_difference_is_found_where_there_is_one_and_zero_where_the_default_is_
     one = {each.algorithm: each for each in result}
     assert one["b"].words == "the default"
     assert one["b"].difference == pytest.approx(np.log10(np.exp(-1)), abs=0.05)
+    assert (one["d"].words, one["d"].lower) == ("the default", 12)
     assert one["c"].words == "not distinguishable"
     assert one["c"].low < 0 < one["c"].high
     assert (one["a"].difference, one["a"].low, one["a"].high, one["a"].equal) == (0, 0, 0, 12)

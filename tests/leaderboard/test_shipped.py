@@ -10,6 +10,7 @@ from dpbench import algorithms
 from dpbench.errors import EXTRAS, UserError
 from dpbench.files import read_toml
 from dpbench.leaderboard import stored
+from dpbench.reporting import build
 from dpbench.run import store
 from dpbench.run.row import settings_of
 
@@ -34,6 +35,19 @@ def test_the_boards_rows_are_laid_out_once_and_never_over_others(tmp_path, monke
     assert stored.lay_out(tmp_path / "results") is None
     assert (mine / "runs" / "1-a.parquet").read_bytes() == b"others"
     assert not list(mine.glob("**/*.tmp"))
+
+
+@pytest.mark.parametrize(
+    ("reference", "profile", "there"),
+    [("leaderboard", None, True), ("leaderboard/rank", "full", True), ("leaderboard", "quick", False),
+     (None, "full", False), ("second_order", None, False)],
+)  # fmt: skip
+def test_a_report_of_the_board_alone_lays_its_rows_out(monkeypatch, reference, profile, there):
+    laid = []
+    monkeypatch.setattr(build.stored, "lay_out", lambda *given: laid.append(given))
+    monkeypatch.setattr(build, "build", lambda *given, **folders: [])
+    build.report(reference, profile=profile)
+    assert bool(laid) == there
 
 
 def test_a_wheel_carries_the_board_and_no_more_than_eight_megabytes():

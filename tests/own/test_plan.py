@@ -343,6 +343,13 @@ def test_numbers_without_delta_have_no_method():
     assert dpbench.plan(TWO, 100, delta=0, **SMALL).forecasts[0].method == "objpert-pure"
 
 
+def test_three_classes_without_delta_have_a_model_each_and_none_with_weights():
+    made = dpbench.PrivateClassifier(1.0, delta=0, schema=THREE).plan(100)
+    assert (made.name, made.models) == ("objpert-pure", 3)
+    with pytest.raises(UserError, match="no rule chooses one for weighted softmax-3 loss at δ = 0"):
+        dpbench.PrivateClassifier(1.0, delta=0, schema=THREE, class_weight={"a": 2.0}).plan(100)
+
+
 CALL = "plan --schema s.toml --n 300 --eps 0.3 --eps 1 --worlds 3 --jobs 1 "
 
 
@@ -407,6 +414,20 @@ def test_dates_are_drawn_within_the_years_of_the_schema_and_not_heaped_at_their_
     assert (days.min(), days.max()) == ("1990-01-01", "2009-12-31")
     assert np.mean([(each == each.max()).mean() for each in drawn]) < 0.1
     assert {*pd.concat(drawn).str[11:13].astype(int)} == {*range(24)}
+
+
+def test_a_world_is_the_same_whichever_sign_a_library_gives_an_eigenvector(monkeypatch):
+    def drawn():
+        return worlds.simulated(NUMBER, 60, np.random.default_rng(0), shares={}, signal=0.8, test=60).y
+
+    plain, eigh = drawn(), np.linalg.eigh
+
+    def turned(matrix):
+        values, vectors = eigh(matrix)
+        return values, -vectors
+
+    monkeypatch.setattr(np.linalg, "eigh", turned)
+    np.testing.assert_array_equal(drawn(), plain)
 
 
 @pytest.mark.parametrize(

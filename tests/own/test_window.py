@@ -83,6 +83,13 @@ def test_a_replaced_row_moves_a_release_by_its_sensitivity_and_no_more(monkeypat
             assert apart > 0.99 * sensitivity
 
 
+def test_a_middle_that_is_all_noise_counts_for_little():
+    """Noise of standard deviation 3.5 alone would be cut off at the bounds, -1 or 1."""
+    way = WAY._replace(middles=2000.0)
+    found, _ = windows.release(*rows((0, 0, 0), 0.0), LENGTHS, UNIT, way, BUDGET, seed=3, arithmetic="real")
+    assert 0 < np.abs(found.middles).max() < 0.4
+
+
 def test_any_replaced_row_moves_a_count_and_a_rank_by_one_at_most_ties_too():
     drawn, points = np.random.default_rng(0), np.linspace(-1, 1, 9)
     moved = []

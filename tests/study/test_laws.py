@@ -82,10 +82,11 @@ def test_few_runs_are_judged_by_student_and_fisher():
     ours, _ = papers(1, 20, 4)
     t = stats.t.sf(abs(0.7 - ours.mean()) / (ours.std(ddof=1) * math.sqrt(1 / 5 + 1 / 20)), 19)
     assert laws.mean_chance(ours, 0.7, 5)[0] == pytest.approx(2 * t)
-    ratio = (1.6 / ours.std(ddof=1)) ** 2
-    assert laws.std_chance(ours, 1.6, 5)[0] == pytest.approx(
-        2 * min(stats.f.sf(ratio, 4, 19), stats.f.cdf(ratio, 4, 19))
-    )
+    for printed in (1.6, 0.5):  # a larger deviation than ours, and a smaller one
+        ratio = (printed / ours.std(ddof=1)) ** 2
+        assert laws.std_chance(ours, printed, 5)[0] == pytest.approx(
+            2 * min(stats.f.sf(ratio, 4, 19), stats.f.cdf(ratio, 4, 19))
+        )
 
 
 def test_a_printed_number_stands_for_its_rounding_interval():

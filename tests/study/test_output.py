@@ -1,5 +1,6 @@
 import re
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import numpy as np
 import pandas as pd
@@ -8,7 +9,7 @@ import pytest
 from dpbench.algorithms import registry
 from dpbench.algorithms.base import Algorithm
 from dpbench.study.output import Figure, Table, escaped, latex, markdown
-from dpbench.study.style import LOOKS, figure_style, look
+from dpbench.study.style import LOOKS, figure_style, gap, look
 
 
 def test_markdown_columns_line_up():
@@ -54,6 +55,12 @@ def test_a_figure_comes_in_every_format_with_its_data_and_gaps(drawn):
     assert files.keys() == {".pdf", ".png", ".svg", ".csv", ".md"}
     assert "gap: a1a: run it" in files[".md"].read_text()
     assert files[".csv"].read_text() == "x\n1.5\n"
+
+
+def test_a_panel_without_rows_breaks_its_command_before_each_option():
+    axis = MagicMock()
+    gap(axis, "run it: dpbench run --experiment a --profile full")
+    assert axis.text.call_args.args[2] == "run it: dpbench run\n--experiment a\n--profile full"
 
 
 def test_the_same_rows_give_the_same_bytes(drawn):
