@@ -108,6 +108,14 @@ def test_the_score_of_a_sparse_vector_is_its_log_odds():
     np.testing.assert_allclose(score, np.log(chance[1.0] / chance[0.0])[stopped], atol=0.03)
 
 
+@pytest.mark.parametrize(("factor", "said"), [(1.0, ""), (0.1, "it fires more or less often than its noise has it")])
+def test_a_sparse_vector_whose_noise_is_too_little_is_noticed_by_how_often_it_fires(factor, said):
+    m = recorder(200, factor)
+    for i in range(m.k):
+        m.member(i).above_threshold(sensitivity=1.0, epsilon=1.0, label="v")(2.0)
+    assert noise.fault(m) == (said and f"v: {said}")
+
+
 def test_the_nodes_of_a_tree_are_independent_releases():
     m = recorder()
     tree = m.tree(4, sensitivity=1.0, rho=0.5, label="t")

@@ -225,6 +225,15 @@ def by_hand_clipped(problem, w, bound):
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_a_hessian_in_integers_is_that_of_real_numbers_but_for_steps_of_each_curvature(make):
+    X, y, w = made(400, 5)
+    found, real = exact(make(X), y).hessian_sum(w), Problem(make(X), y).hessian_sum(w)
+    step = Logistic().smoothness * 2.0**-8
+    assert np.abs(found.integers * found.unit - real).max() < 400 * step
+    assert np.abs(X.T @ X / 4 - real).max() > 2000 * step  # what it would be at w = 0
+
+
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
 def test_permutations_give_the_same_bits(make):
     X, y, w = made(20_000, 13)
     whole = exact(make(X), y, l2=0.1)

@@ -144,6 +144,17 @@ def test_a_read_only_folder_is_one_clear_line(store, tmp_path):
         write(store, [row("a")], [])
 
 
+@pytest.mark.parametrize(("folder", "file"), [(0o755, 0o640), (0o750, 0o640), (0o701, 0o640), (0o700, 0o600)])
+def test_a_file_is_for_whom_the_umask_lets_in_and_in_a_private_folder_for_its_owner_alone(tmp_path, folder, file):
+    tmp_path.chmod(folder)
+    umask = os.umask(0o027)
+    try:
+        files.write(tmp_path / "page.html", "")
+    finally:
+        os.umask(umask)
+    assert (tmp_path / "page.html").stat().st_mode & 0o777 == file
+
+
 def test_a_results_path_that_is_a_file_is_one_clear_line(tmp_path):
     (tmp_path / "taken").write_text("")
     with pytest.raises(UserError, match="cannot write results"):
