@@ -54,6 +54,15 @@ def test_a_second_phase_starts_its_own_clock(monkeypatch):
     assert [re.search(r"ETA (\S+)", line)[1] for line in screen.getvalue().splitlines()] == ["3:00", "0:00", "0:20"]
 
 
+def test_a_download_into_a_file_has_a_line_at_its_begin_and_one_at_its_end(monkeypatch):
+    screen = io.StringIO()
+    monkeypatch.setattr("sys.stderr", screen)
+    with progress() as report:
+        for done in (0, 1_000_000, 2_000_000):
+            report.download("a1a", done, 2_000_000)
+    assert screen.getvalue().splitlines() == ["a1a: 0.0 of 2.0 MB", "a1a: 2.0 of 2.0 MB"]
+
+
 def test_the_eta_stands_at_nothing_only_at_the_end():
     assert [eta(10.0, share) for share in (0.0, 0.5, 0.9999, 1.0)] == ["–", "0:10", "0:01", "0:00"]
 

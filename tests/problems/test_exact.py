@@ -528,6 +528,9 @@ def test_what_rounding_moves_a_gradient_by_is_the_sum_of_what_each_step_moves_it
     sums = (BLOCK + block // BLOCK + -(-n // block) + 8) * u * Fraction(problem.loss.lipschitz)
     assert R * (derivative + sums) <= Fraction(problem._off(norm)) * Fraction(101, 100)
     assert Fraction(problem._off(norm)) <= R * (derivative + sums) * Fraction(102, 100)
+    depth = BLOCK + Fraction(block, BLOCK) + Fraction(n, block) + 8
+    told = R * (derivative + Fraction(1.01) * depth * u * Fraction(problem.loss.lipschitz))
+    assert told <= Fraction(problem._off(norm)) <= told * (1 + Fraction(2) ** -39)  # and is rounded up
 
 
 # An eigenvalue
