@@ -96,6 +96,10 @@ class Job(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         """What the problem's name stands for."""
         return catalogue.recipe_of(self.problem)
 
+    def at(self, problem: str, epsilon: float) -> Job:
+        """The job on another problem at another ε; UserError unless that is positive."""
+        return msgspec.structs.replace(self, problem=problem, epsilon=positive("epsilon", epsilon))
+
     def parsed(self) -> BaseSettings:
         return msgspec.json.decode(self.settings, type=algorithms.get(self.algorithm).Settings)
 
@@ -290,9 +294,8 @@ def make_job(
     # Python's own json carries NaN as far as the error message of its setting; msgspec's would write null.
     asked = json.dumps([settings or {}, sweep or {}])
     template = _template(algorithm, source, asked, accounting, delta, relation, bool(timed or trace))
-    epsilon = positive("epsilon", epsilon)
-    how = {"timed": timed, "trace": trace, "planted": float(planted)}
-    return msgspec.structs.replace(template, problem=problem, epsilon=epsilon, seed=seed, **how)
+    how = {"seed": seed, "timed": timed, "trace": trace, "planted": float(planted)}
+    return msgspec.structs.replace(template.at(problem, epsilon), **how)
 
 
 @functools.lru_cache(maxsize=10_000)

@@ -260,9 +260,9 @@ class Store:
         if {"algorithm", "settings"} <= lists.keys():
             lists["settings"] = _whole(lists["algorithm"], lists["settings"])
         keys, statuses = lists["key"], lists["status"]
-        last = dict(zip(keys, range(len(keys)), strict=True))
-        if len(last) == len(keys):
+        if len(set(keys)) == len(keys):
             return [lists[name] for name in names]
+        last = {key: row for row, key in enumerate(keys)}
         sound = {key: row for row, key in enumerate(keys) if statuses[row] in outcomes.RESULTS}
         kept = sorted((last | sound).values())
         return [[lists[name][row] for row in kept] for name in names]
@@ -379,7 +379,9 @@ def _as_list(column: pyarrow.ChunkedArray) -> list[Any]:
     encoded, lists = hasattr(column.type, "index_type"), hasattr(column.type, "value_type")
     for chunk in column.chunks:
         # From the buffers: arrow's own ways load pandas or, of an encoded column, look up each word by itself.
-        if encoded:
+        if chunk.null_count == len(chunk):
+            found += [None] * len(chunk)
+        elif encoded:
             words = np.array([*chunk.dictionary.to_pylist(), None], dtype=object)
             indices = np.frombuffer(chunk.indices.buffers()[1] or b"", np.int32)[chunk.offset :][: len(chunk)]
             found += words[np.where(_present(chunk.indices), indices, -1)].tolist()

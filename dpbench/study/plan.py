@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -29,10 +30,16 @@ class JobPlan:
     Rows of a job may be there although its data are not: reports read them, and only `runnable` jobs can run.
     """
 
+    absent: Callable[[str], str]  # the data set of a problem, "" where it is fetched
+    problems: list[str] = field(default_factory=list)
     series: list[JobSeries] = field(default_factory=list)
-    missing_data: dict[str, str] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
     unknown: set[tuple[str, str]] = field(default_factory=set)  # (problem, algorithm) of which not every job is known
+
+    @cached_property
+    def missing_data(self) -> dict[str, str]:
+        """Problem → data set that is not fetched; looked up on the disk only where it is asked for."""
+        return {problem: dataset for problem in dict.fromkeys(self.problems) if (dataset := self.absent(problem))}
 
     @cached_property
     def keys(self) -> set[str]:
@@ -70,17 +77,16 @@ class Planner:
     def __init__(self, store: Store | None) -> None:
         self.store = store
         self._planned: dict[GridEntry, JobPlan] = {}
-        self._missing: dict[str, str] = {}  # problem → its data set, "" where that is fetched
-        self._fetched: dict[str, bool] = {}
+        self._fetched = functools.cache(datasets.available)
 
     def plan(self, blocks: list[GridEntry]) -> JobPlan:
-        result = JobPlan()
+        result = JobPlan(self._absent)
         for block in blocks:
             if block not in self._planned:
                 self._planned[block] = self._block(block)
             one = self._planned[block]
+            result.problems.extend(one.problems)
             result.series.extend(one.series)
-            result.missing_data.update(one.missing_data)
             result.waiting.extend(one.waiting)
             result.unknown.update(one.unknown)
         return result
@@ -110,41 +116,39 @@ class Planner:
             return {}
         return {key: own for key, own in zip(self._columns.key, self._columns.ending, strict=True) if own}
 
-    def _missing_data(self, problems: list[str]) -> dict[str, str]:
-        for problem in problems:
-            if problem not in self._missing:
-                dataset = catalogue.recipe_of(problem).dataset
-                if dataset not in self._fetched:
-                    self._fetched[dataset] = datasets.available(dataset)
-                self._missing[problem] = "" if self._fetched[dataset] else dataset
-        return {problem: dataset for problem in problems if (dataset := self._missing[problem])}
+    def _absent(self, problem: str) -> str:
+        dataset = catalogue.recipe_of(problem).dataset
+        return "" if self._fetched(dataset) else dataset
 
     def _block(self, block: GridEntry) -> JobPlan:
-        result = JobPlan(missing_data=self._missing_data(block.problems))
+        result = JobPlan(self._absent, block.problems)
         tuned, swept, seeds = block.tuned, block.swept, range(block.seeds)
         lists = {name: block.values(name) for name in block.settings if name not in (*tuned, *swept)}
         given = [dict(zip(lists, values, strict=True)) for values in itertools.product(*lists.values())]
-        for at, fixed, planted in itertools.product(block.combinations, given, block.planted):
+        made: dict[tuple[str, int, float], Job] = {}  # settings are validated once, not for each problem and ε
+        for at, (i, fixed), planted in itertools.product(block.combinations, enumerate(given), block.planted):
             problem, algorithm, epsilon = at
             awaited = ""
             settings = self._best(block, problem, algorithm, epsilon, fixed) if tuned else fixed
             if settings is None:
                 awaited = ", ".join(tuned)
             else:
-                job = make_job(
-                    problem=problem,
-                    algorithm=algorithm,
-                    epsilon=epsilon,
-                    seed=0,
-                    settings=settings,
-                    accounting=block.accounting,
-                    delta=block.delta,
-                    relation=block.relation,
-                    timed=min(block.timed, 1),
-                    trace=block.trace,
-                    sweep=swept,
-                    planted=planted,
-                )
+                if tuned or (algorithm, i, planted) not in made:
+                    made[algorithm, i, planted] = make_job(
+                        problem=problem,
+                        algorithm=algorithm,
+                        epsilon=epsilon,
+                        seed=0,
+                        settings=settings,
+                        accounting=block.accounting,
+                        delta=block.delta,
+                        relation=block.relation,
+                        timed=min(block.timed, 1),
+                        trace=block.trace,
+                        sweep=swept,
+                        planted=planted,
+                    )
+                job = made[algorithm, i, planted].at(problem, epsilon)
                 ended = self._ended(JobSeries(job, seeds, [0])) if block.timed_if else {""}
                 if None in ended:
                     awaited = "its untimed runs"
@@ -154,7 +158,7 @@ class Planner:
             if awaited:
                 result.unknown.add((problem, algorithm))
             # What waits for data anyway is said once, as missing data.
-            if awaited and problem not in result.missing_data:
+            if awaited and not self._absent(problem):
                 result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} ({awaited})")
         return result
 
@@ -199,7 +203,7 @@ def run_counts(experiment: Experiment, profile: str, store: Store) -> Iterator[R
         identity = tuple(map(id, blocks))
         if identity not in shared:
             plan = planner.plan(blocks)
-            if not (plan.series or plan.missing_data or plan.waiting):
+            if not (plan.series or plan.waiting or plan.missing_data):
                 continue
             (total, missing, failed, unreachable), unfinished, hours = counter.of(plan.series)
             done = total - missing - failed - unreachable
@@ -254,7 +258,7 @@ class RunCount:
 
 def _notes(planned: JobPlan, unfinished: set[str], beyond: int, hours: float) -> str:
     notes = [f"missing: roughly {hours:.2g} core-hours"] if hours >= WORTH_SAYING else []
-    absent = sorted({dataset for problem, dataset in planned.missing_data.items() if problem in unfinished})
+    absent = sorted({dataset for problem in unfinished if (dataset := planned.absent(problem))})
     if absent:
         notes.append(f"data not fetched: {', '.join(absent)}")
     if beyond:

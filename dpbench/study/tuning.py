@@ -38,8 +38,8 @@ IDENTITY = ["problem", "algorithm", "epsilon", "accounting"]
 def choose(losses: Mapping[Setting, Mapping[int, Any]], split: Split = "none") -> tuple[Setting, int, list[int]] | None:
     """(setting, member of its sweep, seeds to score it on) from setting → {seed: (m,) excess}; None without losses.
 
-    The lowest mean over the seeds that all settings have, the first of equals. A setting with less than half the seeds
-    of another, and fewer than five, is not compared: its grid is still being run.
+    The lowest mean over the seeds that all settings have, the first of equals; one with a NaN is infinite. A setting
+    with less than half the seeds of another, and fewer than five, is not compared: its grid is still being run.
 
     Args:
         losses: what is compared.
@@ -52,10 +52,11 @@ def choose(losses: Mapping[Setting, Mapping[int, Any]], split: Split = "none") -
     seen = [seed for seed in shared if seed < split] if isinstance(split, int) else shared[:: 1 + (split == "halves")]
     if not seen:
         return None
+    averages = {}
     with np.errstate(over="ignore"):  # sums of nearly diverged runs may become infinite
-        averages = {
-            setting: np.add.reduce([seeds[one] for one in seen]) / len(seen) for setting, seeds in compared.items()
-        }
+        for setting, seeds in compared.items():
+            mean = np.add.reduce([seeds[one] for one in seen]) / len(seen)
+            averages[setting] = np.where(np.isnan(mean), math.inf, mean) if math.isnan(mean.min()) else mean
     winner = min(averages, key=lambda setting: averages[setting].min())
     # The winner may have seeds that others lack: they had no part in the choice, so they score too.
     rest = sorted(set(compared[winner]).difference(() if split == "none" else seen))
@@ -140,10 +141,14 @@ class Tuner:
             tried = msgspec.structs.replace(given, **chosen, **{name: each[0] for name, each in axes.items()})
             # The key of what the row should be: rows of other versions or accountings have other keys.
             key_of = keys_like(msgspec.structs.replace(job, settings=JSON.encode(tried).decode(), sweep=sweep))
-            keys, seeds = self._columns.key, [self._columns.seed[row] for row in rows]
+            keys, sweeps, seeds = self._columns.key, self._columns.values, [self._columns.seed[row] for row in rows]
             found = zip(rows, seeds, key_of.of(seeds, [0]), strict=True)
-            excess_of = self._sweep if axes else self._excess.__getitem__
-            excesses = {seed: excess_of(row) for row, seed, key in found if keys[row] == key}
+            # (m,) of a sweep, with NaN where a member diverged; a number of a single run.
+            excesses = {
+                seed: self._excess[row] if sweeps[row] is None else sweeps[row]
+                for row, seed, key in found
+                if keys[row] == key
+            }
             losses[tuple(chosen.values()), sweep] |= excesses
         choice = choose({at: losses[at] for at in sorted(losses, key=lambda at: at[0])}, split)
         if choice is None:
@@ -152,11 +157,6 @@ class Tuner:
         axes, rest = settings_of(sweep), iter(alone)
         swept = dict(zip(axes, next(itertools.islice(itertools.product(*axes.values()), member, None)), strict=True))
         return {name: swept[name] if name in swept else next(rest) for name in tuned}
-
-    def _sweep(self, row: int) -> np.ndarray | float:
-        """(m,) The excess losses of a row's sweep; infinite where one diverged or has none."""
-        values = self._columns.values[row]
-        return self._excess[row] if values is None else np.where(np.isnan(values), math.inf, values)
 
 
 def expand_settings(runs: pd.DataFrame) -> pd.DataFrame:

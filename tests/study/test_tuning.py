@@ -70,6 +70,11 @@ def test_settings_are_compared_on_the_seeds_that_all_of_them_have():
     assert choose(arrays(losses), 0) is None
 
 
+def test_a_member_that_diverged_under_one_seed_is_not_chosen():
+    sweeps = {"a": {0: np.array([np.nan, 0.3]), 1: np.array([0.1, 0.3])}, "b": {0: np.array([np.nan]), 1: np.zeros(1)}}
+    assert choose(sweeps) == ("a", 1, [0, 1])
+
+
 def test_a_lucky_half_chooses_and_the_other_half_tells():
     """Of equally good settings the minimum over all seeds is below the truth; the held-out score is not."""
     rng = np.random.default_rng(1)
