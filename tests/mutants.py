@@ -801,7 +801,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
     Mutant("privacy/accounting/allocation.py", "np.maximum(total - error, 0.0)", "np.maximum(total + error, 0.0)",
            ALLOCATED + "a_sum_is_never_above_the_exact_one_and_as_sharp_as_its_bound",
            "the error of a transform counts as mass"),
-    Mutant("privacy/sampling.py", "return int(epoch > charged)", "return int(charged < 0)",
+    Mutant("privacy/sampling.py", "return int(self.epoch > charged)", "return int(charged < 0)",
            ALLOCATED + "an_epoch_hands_out_each_row_once_and_is_one_entry_of_the_ledger",
            "epochs after the first are free"),
     Mutant("privacy/exact_sampling.py", "below = 2**64 // high * high - 1", "below = 2**64 - 1",

@@ -513,7 +513,7 @@ class Mechanisms:
 
         Source: Zhang, Tran and Cutkosky (2024), Lemma C.1; see `dpbench.privacy.sampling`.
         """
-        return self.passing(self.releases, self.budget.relation, n, label)
+        return self.passing(self.releases, self.budget, n, label)
 
 
 class AboveThreshold:

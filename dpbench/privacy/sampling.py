@@ -23,7 +23,7 @@ from dpbench.privacy import ledger
 from dpbench.privacy.accounting.allocation import LEAST_DELTA
 from dpbench.privacy.budget import Budget, Budgets
 from dpbench.privacy.correlated import Tree, node_std
-from dpbench.privacy.ledger import Gaussian, Relation
+from dpbench.privacy.ledger import Relation
 from dpbench.privacy.noise import ISOMETRIC, LAPLACE, NORMAL, SYMMETRIC, Array, Noise, Releases, Scalars
 
 Kind = type[ledger.Gaussian | ledger.Laplace]
@@ -33,6 +33,7 @@ class Sampler:
     """Base of the samplers: `draw()`, then one release on what was drawn."""
 
     relation: Relation  # the only one under which the amplification theorem holds
+    fresh = "draw() of its own"  # what a release needs
 
     def __init__(self, releases: Releases, budget: Budget | Budgets, label: str) -> None:
         if budget.relation is not self.relation:
@@ -121,9 +122,9 @@ class Sampler:
         """What the next release adds to the ledger."""
         return 1
 
-    def _admit(self, label: str | None) -> None:
+    def _admit(self, label: str | None = None) -> None:
         if not self._drawn:
-            raise PrivacyError(f"{label or self.label}: a sampled release needs a fresh draw() of its own")
+            raise PrivacyError(f"{label or self.label}: a sampled release needs a fresh {self.fresh}")
         self._drawn = False
 
     def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
@@ -173,11 +174,30 @@ class PoissonReplacedSampler(PoissonSampler):
         return super().release(value, kind, noise, label, **how)
 
 
-class AllocationSampler(Sampler):
-    """Each row is in one of the `steps` draws of an epoch, uniformly; epoch after epoch, the last maybe in part.
+class Epochs(Sampler):
+    """Base of samplers that use each row once in an epoch of up to `steps` draws.
 
     The ledger gets one entry for an epoch; every release of it must have that noise multiplier.
     """
+
+    steps: int
+    epoch: int  # that of the last draw, from 0 on
+    _charged: tuple[int, Scalars] = -1, 0.0  # the last epoch in the ledger, and its noise multiplier
+
+    def plan(self, steps: int, noise_multiplier: float = 1.0) -> ledger.Counts:
+        """See `Sampler.plan`; an epoch that is begun counts as a whole one."""
+        return ((self._event(ledger.Gaussian(noise_multiplier)), math.ceil(steps / self.steps)),)
+
+    def _count(self, multiplier: Scalars) -> int:
+        charged, first = self._charged
+        if self.epoch == charged and not np.array_equal(multiplier, first):
+            raise PrivacyError(f"{self.label}: releases of one epoch or pass must have one noise multiplier")
+        self._charged = self.epoch, multiplier
+        return int(self.epoch > charged)
+
+
+class AllocationSampler(Epochs):
+    """Each row is in one of the `steps` draws of an epoch, uniformly; epoch after epoch, the last maybe in part."""
 
     relation = Relation.ADD_REMOVE
 
@@ -193,15 +213,14 @@ class AllocationSampler(Sampler):
         self._event(ledger.Gaussian(1.0))  # validates the steps before anything is drawn
         self._draws = self._stream = 0
         self._places: dict[int, Array] = {}  # of each stream (n,), the step of each row
-        self._charged: tuple[int, Scalars] = -1, 0.0  # the last epoch in the ledger, and its noise multiplier
 
     @property
     def size(self) -> float:
         return self.n / self.steps
 
-    def plan(self, steps: int, noise_multiplier: float = 1.0) -> ledger.Counts:
-        """See `Sampler.plan`; an epoch that is begun counts as a whole one."""
-        return ((self._event(ledger.Gaussian(noise_multiplier)), math.ceil(steps / self.steps)),)
+    @property
+    def epoch(self) -> int:  # type: ignore[override]
+        return (self._draws - 1) // self.steps
 
     def draw(self) -> list[Array]:
         self._draws, self._stream = self._draws + 1, 0
@@ -214,13 +233,6 @@ class AllocationSampler(Sampler):
         if step == 0:
             self._places[stream] = generator.integers(self.steps, size=self.n)
         return np.flatnonzero(self._places[stream] == step)
-
-    def _count(self, multiplier: Scalars) -> int:
-        epoch, (charged, first) = (self._draws - 1) // self.steps, self._charged
-        if epoch == charged and not np.array_equal(multiplier, first):
-            raise PrivacyError(f"{self.label}: releases of one epoch must have one noise multiplier")
-        self._charged = epoch, multiplier
-        return int(epoch > charged)
 
     def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
         if isinstance(release, ledger.Laplace):
@@ -288,7 +300,7 @@ class WithReplacementSampler(WithoutReplacementSampler):
     truth. For algorithms that say so in their `flaw`.
     """
 
-    def _admit(self, label: str | None) -> None:
+    def _admit(self, label: str | None = None) -> None:
         if not self._drawn:
             raise PrivacyError(f"{label or self.label}: a sampled release needs a draw() before it")
 
@@ -329,60 +341,33 @@ def laplace_multiplier(sensitivity: Scalars, epsilon: Scalars | None, scale: Sca
     return ratio
 
 
-class SinglePass:
-    """The n rows in a random order of each replicate's own, handed out once, with the releases made on them.
+class SinglePass(Epochs):
+    """The n rows in a random order of each replicate's own, handed out once: one epoch."""
 
-    The ledger gets one entry for the whole pass; every release of the pass must have that noise multiplier.
-    """
+    relation = Relation.REPLACE_ONE
+    fresh = "block of rows; call take first"
+    epoch = 0
 
-    def __init__(self, releases: Releases, relation: Relation, n: int, label: str) -> None:
-        if relation is not Relation.REPLACE_ONE:
-            raise PrivacyError(f"{label}: a single pass is accounted under {Relation.REPLACE_ONE} neighbours only")
-        self._releases, self._label = releases, label
+    def __init__(self, releases: Releases, budget: Budget | Budgets, n: int, label: str) -> None:
+        super().__init__(releases, budget, label)
+        self.steps = n
         self._order = np.stack([generator.permutation(n) for generator in releases.sampling])
         self._used = 0
-        self._open = False  # whether the last block still admits a release
-        self._multiplier: float | None = None
 
     def take(self, b: int) -> Array:
         """The next b rows: (k, b) indices. PrivacyError when fewer are left."""
         block = self._order[:, self._used : self._used + b]
         if block.shape[1] < b:
-            raise PrivacyError(f"{self._label}: all {self._order.shape[1]} rows are used; a row is used once")
+            raise PrivacyError(f"{self.label}: all {self.steps} rows are used; a row is used once")
         self._used += b
-        self._open = True
+        self._drawn = True
         return block
-
-    def gaussian(self, value: Array, *, sensitivity: float, noise_multiplier: float) -> Array:
-        """`Mechanisms.gaussian` on the block last taken, once; sensitivity: ℓ₂, replace-one within the block."""
-        self._admit()
-        return self._releases.release(
-            value,
-            NORMAL,
-            Gaussian,
-            self._label,
-            sensitivity=sensitivity,
-            multiplier=noise_multiplier,
-            count=self._count(noise_multiplier),
-        )
 
     def tree(self, rounds: int, *, sensitivity: float | Array, rho: float) -> Tree:
         """`Mechanisms.tree` on the next `rounds` blocks, one to a round, all of them disjoint."""
-        self._open = False
+        self._drawn = False
         z, std = math.sqrt(0.5 / rho), node_std(rounds, sensitivity, rho)
-        return Tree(self._releases, rounds, std, z, self._label, self._admit, self._count(z))
+        return Tree(self._releases, rounds, std, z, self.label, self._admit, self._count(z))
 
-    def _admit(self) -> None:
-        if not self._open:
-            raise PrivacyError(f"{self._label}: a release needs a fresh block of rows; call take first")
-        self._open = False
-
-    def _count(self, noise_multiplier: float) -> int:
-        """What the next release adds to the ledger: 1 for the first of the pass, 0 for the others."""
-        if self._multiplier not in (None, noise_multiplier):
-            raise PrivacyError(
-                f"{self._label}: releases of one pass must have one noise multiplier, got {noise_multiplier:g} "
-                f"after {self._multiplier:g}"
-            )
-        first, self._multiplier = self._multiplier is None, noise_multiplier
-        return int(first)
+    def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
+        return release

@@ -234,11 +234,11 @@ class CorrelatedHandle:
 class ServedPass(SinglePass):
     """A single pass as rounds with noise of one band, which is independent, of which a row is in one at most."""
 
-    def gaussian(self, value: Any, *, sensitivity: float, noise_multiplier: float) -> np.ndarray:
+    def gaussian(self, value: Any, *, sensitivity: Any, noise_multiplier: Any, **_: Any) -> np.ndarray:
         self._admit()
         if self._count(noise_multiplier):
-            steps = min(self._order.shape[1], wire.MOST_ROUNDS)
-            self._rounds = CorrelatedHandle(self._releases, steps, steps, 1, sensitivity, noise_multiplier, self._label)
+            steps = min(self.steps, wire.MOST_ROUNDS)
+            self._rounds = CorrelatedHandle(self._releases, steps, steps, 1, sensitivity, noise_multiplier, self.label)
         return self._rounds.release(value)
 
 

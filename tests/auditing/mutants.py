@@ -213,8 +213,8 @@ MUTANTS = (
         "release: single pass",
     ),
     Mutant(
-        "privacy.sampling:SinglePass._count",
-        "return int(first)",
+        "privacy.sampling:Epochs._count",
+        "return int(self.epoch > charged)",
         "return 0",
         "the pass is not in the ledger",
         "o2nc-naive",
