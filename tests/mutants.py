@@ -836,7 +836,7 @@ GUARANTEES = [  # of the privacy code, what no audit sees: each dies by the numb
            "if False:\n            return 'a loss",
            BYTES + "a_loss_of_ones_own_is_covered_where_a_rows_place_does_not_matter",
            "bytes for a loss whose last digit may change with a row's place"),
-    Mutant(SEAM, "scale = 2 * units / epsilon * UP", "scale = units / epsilon * UP",
+    Mutant(SEAM, "2 * units / epsilon * UP", "units / epsilon * UP",
            ON_SEAM + "noisy_max_has_the_law_of_its_scale_also_by_sizes", "half the noise of a choice"),
     Mutant(SEAM, "exact_sampling.chosen(T[0], epsilon / (2 * units)", "exact_sampling.chosen(T[0], epsilon / units",
            ON_SEAM + "the_exponential_mechanism_has_its_probabilities", "a choice at twice its ε"),

@@ -94,9 +94,7 @@ class ExactCorrelated(correlated.Correlated):
         """`value`, a `Sum` (1, d), of the next round with its noise."""
         _require_sum(value, self._label)
         shift, units, grid = self._releases.on_steps(value, NORMAL, self._moved, self._label)
-        scale = 2.0**COEFFICIENT_BITS * units * self._rows * _one(self._multiplier) * UP
-        if not 0 < scale <= exact_sampling.LARGEST:
-            raise PrivacyError(f"{self._label}: noise of {scale:g} steps cannot be drawn exactly; take fewer rounds")
+        scale = _drawable(2.0**COEFFICIENT_BITS * units * self._rows * _one(self._multiplier) * UP, self._label)
         if not self.t:
             self.std, self._grid = np.asarray(scale * grid * 2.0**-COEFFICIENT_BITS), (units, grid)
         self._begin(value.shape[1:])
@@ -179,9 +177,7 @@ class ExactReleases(Releases):
         _require_sum(value, label, Sum | Ideal)
         z = _one(multiplier)
         shift, units, grid = self.on_steps(value, noise, sensitivity, label, replaced, event(z))
-        scale = units * z * UP
-        if not (0 < scale <= exact_sampling.LARGEST):
-            raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
+        scale = _drawable(units * z * UP, label)
         declared = _one(self.scaled_sensitivity(sensitivity, replaced))
         first = self.record(event, z, label, value.shape[1:], scale * grid, scale * grid / declared, count)
         T = _shifted(value, shift)  # here, not before, the rows are read
@@ -278,9 +274,7 @@ class ExactReleases(Releases):
         one_choice(values, label)
         declared = _one(self.scaled_sensitivity(sensitivity))
         units, grid, compared = self._compared(values, score, declared, label)
-        scale = 2 * units / epsilon * UP
-        if not scale <= exact_sampling.LARGEST:
-            raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
+        scale = _drawable(2 * units / epsilon * UP, label)
         width = score.function(np.zeros(values.shape)).shape[1:]
         self.record(CHOICES[kind], epsilon, label, width, scale * grid, scale * grid / declared)
         T = compared()
@@ -388,6 +382,13 @@ class SeededMechanisms(ExactMechanisms):
     """The same with bits from the key: no release."""
 
     seam = SeededReleases
+
+
+def _drawable(scale: float, label: str) -> float:
+    """`scale`, in steps of the grid; PrivacyError for one that is not drawn exactly."""
+    if not 0 < scale <= exact_sampling.LARGEST:
+        raise PrivacyError(f"{label}: noise of {scale:g} grid steps cannot be drawn exactly; lower the noise or T")
+    return scale
 
 
 def _shifted(value: Sum | Ideal, shift: int) -> NDArray[np.int64]:

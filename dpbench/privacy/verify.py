@@ -347,7 +347,7 @@ def _fixed_size(rate: float, noise_multiplier: float, step: float) -> PrivacyLos
     steps = np.arange(-last, last + 1)
     below, above = (part * step for part in (steps[:last], steps[last:]))
     deltas = np.concatenate([added.get_delta_for_epsilon(below), removed.get_delta_for_epsilon(above)])
-    return _of_profile(deltas, last, step)
+    return _of_profiles(last, step, deltas)
 
 
 def _allocated(steps: int, noise_multiplier: float, step: float) -> PrivacyLossDistribution:
@@ -357,7 +357,7 @@ def _allocated(steps: int, noise_multiplier: float, step: float) -> PrivacyLossD
     differences of these prices, or of the puts'. dp_accounting adds up the t of them.
     """
     from dp_accounting.pld.common import self_convolve
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution, from_gaussian_mechanism
+    from dp_accounting.pld.privacy_loss_distribution import from_gaussian_mechanism
     from scipy.stats import norm
 
     s = 1 / noise_multiplier
@@ -386,12 +386,11 @@ def _allocated(steps: int, noise_multiplier: float, step: float) -> PrivacyLossD
     )
     removed = call[last - first + 1] + mean_above[above] - np.exp(x) * mass_above[above]
     added = mass[below] - np.exp(x) * mean[below]
-    return PrivacyLossDistribution(*(_pmf(np.asarray(each, float), grid, step) for each in (removed, added)))
+    return _of_profiles(grid, step, np.asarray(removed, float), np.asarray(added, float))
 
 
 def _sketched(release: Sketch, step: float) -> PrivacyLossDistribution:
     """Where χ² with a row's ratio, or without it, is beyond the value at which the log-ratio of densities is ±x."""
-    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
     from scipy.stats import chi2
 
     law, wider = chi2(release.draws), chi2(release.draws, scale=1 + release.ratio)
@@ -402,7 +401,7 @@ def _sketched(release: Sketch, step: float) -> PrivacyLossDistribution:
     above, below = (constant + x) / slope, (constant - x) / slope
     removed = wider.sf(above) - np.exp(x) * law.sf(above)
     added = law.cdf(below) - np.exp(x) * wider.cdf(below)
-    return PrivacyLossDistribution(*(_pmf(np.minimum(d + release.failure, 1.0), last, step) for d in (removed, added)))
+    return _of_profiles(last, step, *(np.minimum(d + release.failure, 1.0) for d in (removed, added)))
 
 
 def _ranged(epsilon: float, step: float) -> PrivacyLossDistribution:
@@ -413,14 +412,14 @@ def _ranged(epsilon: float, step: float) -> PrivacyLossDistribution:
     last = math.ceil(epsilon / step)
     x = np.arange(-last, last + 1) * step
     inside = np.expm1((np.clip(x, -epsilon, epsilon) - epsilon) / 2) ** 2 / -math.expm1(-epsilon)
-    return _of_profile(np.where(x < -epsilon, -np.expm1(x), inside), last, step)
+    return _of_profiles(last, step, np.where(x < -epsilon, -np.expm1(x), inside))
 
 
-def _of_profile(deltas: np.ndarray, last: int, step: float) -> PrivacyLossDistribution:
-    """The least pair on the grid from -last·step to last·step that dominates a profile of those `deltas`."""
+def _of_profiles(last: int, step: float, *profiles: np.ndarray) -> PrivacyLossDistribution:
+    """The least pairs on the grid from -last·step to last·step that dominate profiles of δ there: one, or one a way."""
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-    return PrivacyLossDistribution(_pmf(deltas, last, step))
+    return PrivacyLossDistribution(*(_pmf(deltas, last, step) for deltas in profiles))
 
 
 def _pmf(deltas: np.ndarray, last: int, step: float) -> Any:

@@ -49,7 +49,7 @@ from dpbench.problems.grid import LARGE, GridRows, SubstitutedRows, on_grid, sho
 from dpbench.problems.losses import Loss, built_in
 from dpbench.problems.problem import DataColumns, Problem, columns_of
 from dpbench.problems.regularisers import least_subgradient
-from dpbench.problems.risk import LARGEST_ITERATE
+from dpbench.problems.risk import LARGEST_ITERATE, MeansOfSums
 from dpbench.problems.rows import BLOCK, CACHED, LONGEST, Pointwise, Rows
 
 MANTISSA = 2**53
@@ -60,24 +60,16 @@ OUTPUT_BITS = 10  # a minimiser's grid is that much finer than its distance from
 Whole = np.ndarray  # of int64
 
 
-class MeansOfSums:
-    """Means over rows by the sums of a class, which only a release turns into numbers."""
-
-    def data_gradient(self: Any, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
-        """See `EmpiricalRisk`."""
-        return self.gradient_sum(W, rows) / (self.n if rows is None else len(rows))
+class HiddenMeans(MeansOfSums):
+    """Means over rows that only a release turns into numbers."""
 
     def gradient(self: Any, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
         """See `EmpiricalRisk`: the regularisers' part is public, and added behind the noise."""
         W = self.batch(W)
         return self.data_gradient(W, rows) + sum((r.gradient(W) for r in self.smooth_regularisers), np.zeros_like(W))
 
-    def data_hessian(self: Any, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
-        """See `EmpiricalRisk`; second derivatives on a grid of 2⁻⁸ of their own bound."""
-        return self.hessian_sum(self.batch(W), rows, curvature) / (self.n if rows is None else len(rows))
 
-
-class ExactSums(MeansOfSums, Problem):
+class ExactSums(HiddenMeans, Problem):
     """What is exact of a `Problem` on rows that `on_grid` made: its sums over the rows are `Sum`s.
 
     What else an algorithm may ask of the rows is as of `Problem`; the release of it is refused.

@@ -33,7 +33,19 @@ class Diverged(UserError):
     """An iterate is too large to go on with."""
 
 
-class EmpiricalRisk(Declaration):
+class MeansOfSums:
+    """Means over the rows by `gradient_sum` and `hessian_sum` of a class."""
+
+    def data_gradient(self: Any, W: np.ndarray, rows: np.ndarray | None = None) -> Any:
+        """Mean gradient of the loss over the given row indices (default all), (k, d)."""
+        return self.gradient_sum(self.batch(W), rows) / (self.n if rows is None else len(rows))
+
+    def data_hessian(self: Any, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
+        """Mean Hessian of the loss (or its quadratic upper bound, "qu") over the rows (default all), (k, d, d)."""
+        return self.hessian_sum(self.batch(W), rows, curvature) / (self.n if rows is None else len(rows))
+
+
+class EmpiricalRisk(MeansOfSums, Declaration):
     """What a `Declaration` says, with the n rows in d dimensions: every sum over them is taken here.
 
     Iterates are batches `W` (k, d). "data" methods leave the regularisers out; gradients and Hessians are
@@ -112,10 +124,6 @@ class EmpiricalRisk(Declaration):
         """F(w), (k,), with every regulariser."""
         return self.data_value(W) + self._penalty(self.batch(W))
 
-    def data_gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
-        """Mean gradient of the loss over the given row indices (default all), (k, d)."""
-        return self.gradient_sum(self.batch(W), rows) / (self.n if rows is None else len(rows))
-
     def gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Gradient of the smooth part of F, its mean over the given row indices (default all), (k, d)."""
         return self._add_slopes(self.data_gradient(W, rows), self.batch(W))
@@ -156,10 +164,6 @@ class EmpiricalRisk(Declaration):
         return self._sum(self.loss.correct, W) / self.n
 
     # Curvature
-
-    def data_hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> np.ndarray:
-        """Mean Hessian of the loss (or its quadratic upper bound, "qu") over the rows (default all), (k, d, d)."""
-        return self.hessian_sum(self.batch(W), rows, curvature) / (self.n if rows is None else len(rows))
 
     def hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> np.ndarray:
         """Hessian of the smooth part of F, its mean over the given row indices (default all), (k, d, d).

@@ -26,7 +26,7 @@ from dpbench.privacy.ledger import plain
 from dpbench.privacy.mechanisms import Mechanisms, Score
 from dpbench.privacy.noise import OBJECTIVE, Event, Noise, Releases, Scalars
 from dpbench.privacy.sampling import SinglePass
-from dpbench.problems.exact import MeansOfSums
+from dpbench.problems.exact import HiddenMeans
 from dpbench.problems.regularisers import Declaration
 from dpbench.serving import sandbox, wire
 
@@ -90,7 +90,7 @@ class Token(Unread):
         self.token = token
 
 
-class ServedDeclaration(MeansOfSums, Declaration):
+class ServedDeclaration(HiddenMeans, Declaration):
     """The problem that a served method sees: a declaration, with recipes for the sums of `EmpiricalRisk`."""
 
     _states = 0

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpbench.errors import UserError
+from dpbench.privacy.accounting.base import check_range
 from dpbench.privacy.ledger import BoundedRange, Counts, Gaussian, LastIterate, Release
 
 
@@ -68,7 +69,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     """The smallest ε ≥ 0 with δ(ε) ≤ `delta`; μ ≥ 0, 0 < δ < 1."""
     from scipy.optimize import brentq
 
-    _check(delta)
+    check_range(1.0, delta)
     if mu == 0 or gaussian_delta(mu, 0.0) <= delta:
         return 0.0
     # An upper end that always holds: μ²/2-zCDP by Bun and Steinke (2016), Proposition 1.3.
@@ -80,7 +81,7 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     """The largest μ with δ(ε) ≤ `delta`: the reciprocal of the smallest sound noise multiplier; ε ≥ 0, 0 < δ < 1."""
     from scipy.optimize import brentq
 
-    _check(delta)
+    check_range(1.0, delta)
     if not 0 <= epsilon < math.inf:
         raise UserError(f"epsilon must be non-negative and finite, got {epsilon}")
     high = 1.0
@@ -90,11 +91,6 @@ def gaussian_mu(epsilon: float, delta: float) -> float:
     while gaussian_delta(low, epsilon) >= delta:
         low /= 2
     return float(brentq(lambda mu: gaussian_delta(mu, epsilon) - delta, low, high, xtol=1e-300, rtol=1e-13))
-
-
-def _check(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise UserError(f"delta must be in (0, 1) for Gaussian noise, got {delta}")
 
 
 def growth(steps: int, contraction: float) -> float:
