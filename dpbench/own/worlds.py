@@ -222,7 +222,9 @@ def _cells(
     elif column.date is not None:
         low, high = column.years or (2000, 2020)
         first, last = np.datetime64(f"{low:04d}-01-01"), np.datetime64(f"{high:04d}-12-31")
-        days = _from_unit(_spread(latent(), law, LATE, alike), (0, (last - first).astype(int)))
+        # A long upper tail begins at the lower bound, which is early.
+        spread = _spread(latent(), law, LATE, alike._replace(skewed=0.0))
+        days = _from_unit(spread, (0, (last - first).astype(int)))
         hours = rng.integers(0, 24, rows)
         times = first + days.astype("timedelta64[D]") + hours.astype("timedelta64[h]")
         cells = pd.Series(np.datetime_as_string(times, unit="s")).astype(object)

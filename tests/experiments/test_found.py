@@ -143,6 +143,14 @@ def test_rows_of_a_grid_of_ones_own_stay_out_of_the_papers(installed, tmp_path):
     assert dpbench.run_experiment("tiny_paper", **call).store.folder == tmp_path / "small" / "tiny_paper"
 
 
+def test_an_artefact_without_runs_says_which_command_makes_the_rows_of_others(tmp_path):
+    told = []
+    call = {"results": tmp_path, "jobs": 1, "notify": told.append}
+    assert not dpbench.run_experiment("second_order/fig5", **call).summary.statuses
+    assert "second_order/fig5 has no runs of its own, profile quick" in told[0]
+    assert told[0].endswith(": dpbench run --experiment second_order --profile quick")
+
+
 def test_papers_load_no_pandas_until_rows_are_drawn_or_judged():
     """Its import takes as long as all that `dpbench status` does."""
     code = (

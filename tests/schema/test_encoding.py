@@ -105,6 +105,11 @@ def test_columns_that_are_not_those_of_the_schema_are_refused_before_a_row_is_re
         with pytest.raises(UserError, match=line):
             encoding.rows(frame)
     assert encoding.rows(pd.DataFrame({"age": [1], "y": ["no"]})).shape == (1, 2)
+    encoding, frame = encoding_of(made(**{"0": {"bounds": (0, 100)}}), intercept=True), pd.DataFrame([[1]])
+    with pytest.raises(UserError, match=r"the name of column 0 in X is no text.*: X\.columns = X\.columns\.astype"):
+        encoding.rows(frame)
+    frame.columns = frame.columns.astype(str)
+    assert encoding.rows(frame).shape == (1, 2)
 
 
 @pytest.mark.parametrize("cell", ["2020-03-01", " 2020-03-01", "2020-03-01\t", "\n 2020-03-01 ", "2020-03-01 \r\n"])
