@@ -34,7 +34,11 @@ MISTAKES = [
     ((*RUN, "--seeds", "0"), "--seeds must be at least 1"),
     ((*RUN, "--set", "T=0"), "setting T: must be a whole number >= 1, got '0'"),
     ((*RUN, "--set", "T=ten"), "setting T: must be a whole number, got 'ten'"),
-    ((*RUN, "--eps", "1,2"), "for several, repeat it: --eps 1 --eps 2"),
+    ((*RUN, "--eps", "1,2"), "with a decimal point: --eps 1.2; for several, repeat it: --eps 1 --eps 2\n"),
+    ((*RUN, "--eps", "0,5"), "got '0,5'; with a decimal point: --eps 0.5\n"),
+    ((*RUN, "--eps", "1 2"), "got '1 2'; for several, repeat it: --eps 1 --eps 2\n"),
+    ((*RUN, "--seeds", "100001"), "--seeds must be at most 100,000, got 100,001"),
+    (("run", "--algo", "dp-gd", "--dataset", "My.csv"), "for a file of yours use dpbench compare --data FILE"),
     (("run", "--algo", "dp-gd", "--dataset", "synthetic:logistic,l3=0.01"), "no regulariser 'l3'; known: l1, l2, w2"),
     (("run", "--algo", "dp-gd", "--dataset", "synthetic:squared"), "loss squared is not covered by its privacy proof"),
     (("report", "--profile", "nope"), "unknown profile 'nope': known: adhoc, full, quick"),
@@ -119,8 +123,20 @@ def test_listings_fit_a_terminal_of_80_columns(call, monkeypatch):
     for what in ("algorithms", "datasets", "experiments"):
         _, out, _ = call("list", what)
         assert max(map(len, out.splitlines())) <= 80, what
-    assert "    alpha, cap, noise" in call("list", "algorithms")[1]
-    assert max(map(len, call(*RUN, "--set", "T=5")[1].splitlines())) <= 80
+    assert "    experiment: nonconvex; settings: alpha, cap, noise" in call("list", "algorithms")[1]
+    out = call(*RUN, "--set", "T=5")[1]
+    assert max(map(len, out.splitlines())) <= 80
+    assert "checked by: dp_accounting" in " ".join(out.split())  # no number stands without its name
+    for verbs in ("model", "board"):
+        assert "..." not in call(verbs, "--help")[1].replace("[ARGS]...", "")
+
+
+def test_a_scorecard_fits_a_terminal_of_80_columns(monkeypatch, capsys):
+    from dpbench.cli import report
+
+    monkeypatch.setenv("COLUMNS", "80")
+    report._line("held", "a claim " * 30, "its numbers " * 30)
+    assert 70 < max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 def test_names_are_completed():
@@ -306,6 +322,10 @@ def test_from_a_table_to_a_decided_schema(tmp_path, monkeypatch, call):
     code, out, err = call("schema", "t.csv", "--target", "label", "--out", "s.toml")
     assert (code, "decide 4 entries, then run: dpbench schema t.csv --check s.toml" in out) == (0, True), out
     assert "note: Unnamed: 0: a row number or identifier; dropped" in err
+    assert (
+        "dpbench schema t.csv --check 'my s.toml'\n"
+        in call("schema", "t.csv", "--target", "label", "--out", "my s.toml")[1]
+    )  # as a shell takes it
     assert call("schema", "t.csv", "--target", "label")[1] == (tmp_path / "s.toml").read_text()
     code, out, _ = call("schema", "t.csv", "--check", "s.toml")
     assert (code, out.count("came from the data: decide")) == (1, 4)

@@ -40,6 +40,7 @@ def fit(X=X, **options):
     (lambda: dpbench.PrivateClassifier().fit(X, Y, weight=1), TypeError, "no 'weight'"),
     (lambda: dpbench.PrivateClassifier().fit(X, Y, sample_weight=Y), ValueError, "sample_weight"),
     (lambda: dpbench.PrivateClassifier(bounds=(-1, 1)).fit(X, [0.1, 0.7, 1.3, 2]), ValueError, "type: continuous"),
+    (lambda: dpbench.PrivateClassifier(bounds=(-1, 1), classes="yes").fit(X, Y), ValueError, "classes: give a list of"),
     (lambda: sorted_labels([1.0, np.nan]), ValueError, "nan can be no class"),
     (lambda: sorted_labels([np.inf, 1.0]), ValueError, "inf can be no class"),
     (lambda: sorted_labels([None, "a"]), ValueError, "None can be no class"),

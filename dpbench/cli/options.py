@@ -36,6 +36,13 @@ DATASETS = _completing(lambda: map(str, dpbench.listing("datasets")["data_set"])
 EXPERIMENTS = _completing(_experiments)
 
 
+def _is_positive(text: str) -> bool:
+    try:
+        return positive("", text) > 0  # type: ignore[arg-type]  # as of the command line
+    except UserError:
+        return False
+
+
 def _epsilons(context: click.Context, parameter: click.Parameter, values: Iterable[Any]) -> list[float]:
     """The ε > 0 that were given; UserError for any other, which says how to give several."""
     numbers = []
@@ -44,8 +51,11 @@ def _epsilons(context: click.Context, parameter: click.Parameter, values: Iterab
             numbers.append(positive("--eps", value))
         except UserError as error:
             parts = str(value).replace(",", " ").split()
-            several = f"; for several, repeat it: {' '.join(f'--eps {each}' for each in parts)}" * (len(parts) > 1)
-            raise UserError(f"{error}{several}") from None
+            point = str(value).replace(",", ".", 1)
+            fixes = [f"with a decimal point: --eps {point}"] * (_is_positive(point) and "," in str(value))
+            several = len(parts) > 1 and all(map(_is_positive, parts))
+            fixes += [f"for several, repeat it: {' '.join(f'--eps {each}' for each in parts)}"] * several
+            raise UserError("; ".join([str(error), *fixes])) from None
     return numbers
 
 
@@ -96,6 +106,12 @@ class VerbGroup(click.Group):
             if isinstance(each, click.Option) and not each.multiple and not each.is_flag and times > 1:
                 raise UserError(f"{each.opts[0]}: given {times} times, but it takes one value; run the verb for each")
         return name, command, rest
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # click cuts a sentence that is longer than the line.
+        with formatter.section("Commands"):
+            commands = {name: self.get_command(ctx, name) for name in self.list_commands(ctx)}
+            formatter.write_dl([(name, one.get_short_help_str(1000)) for name, one in commands.items() if one])
 
 
 def typed(*names: str) -> list[str]:

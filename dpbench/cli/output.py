@@ -173,7 +173,7 @@ def print_table(
 ) -> None:
     """Print rows under a header; columns whose index is in `right` are aligned on the right.
 
-    On a terminal that is too narrow the last columns stand in lines of their own below each row; with columns that are
+    On a terminal that is too narrow the last columns stand below each row, each under its name; with columns that are
     droppable these are left out, in this order, until the rest has room.
     """
     room = shutil.get_terminal_size((120 if droppable else UNKNOWN, 24)).columns
@@ -202,8 +202,8 @@ def print_table(
     click.echo("  ".join("─" * widths[i] for i in kept))
     for row in rows:
         click.echo(line(row))
-        for text in filter(None, (row[i] for i in rest)):
-            click.echo(textwrap.fill(text, room, initial_indent=INDENT, subsequent_indent=INDENT))
+        if below := "; ".join(f"{header[i]}: {row[i]}" for i in rest if row[i]):
+            click.echo(textwrap.fill(below, room, initial_indent=INDENT, subsequent_indent=INDENT))
 
 
 Cells = TypeVar("Cells")

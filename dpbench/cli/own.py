@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -64,7 +65,8 @@ def schema(data: str, target: str | None, out: str | None, schema: str | None) -
         return 0
     left = len(drafted.undecided)
     what = "entry" if left == 1 else "entries"
-    click.echo(f"wrote {out}: decide {left} {what}, then run: dpbench schema {data} --check {out}")
+    words = ["dpbench", "schema", data, "--check", out]
+    click.echo(f"wrote {out}: decide {left} {what}, then run: {shlex.join(words)}")
     return 0
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import textwrap
 from typing import TYPE_CHECKING
 
@@ -64,11 +65,12 @@ def _scorecard(reference: str | None, profile: str | None, results: str) -> int:
 
 def _line(word: str, what: str, numbers: str) -> None:
     under = " " * 19
-    click.echo(textwrap.fill(f"{word:<15}  {what}", WIDEST, initial_indent="  ", subsequent_indent=under))
-    click.echo(textwrap.fill(numbers, WIDEST, initial_indent=under, subsequent_indent=under))
+    room = min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns)
+    click.echo(textwrap.fill(f"{word:<15}  {what}", room, initial_indent="  ", subsequent_indent=under))
+    click.echo(textwrap.fill(numbers, room, initial_indent=under, subsequent_indent=under))
 
 
-WIDEST = 132  # columns of a line of the scorecard
+WIDEST = 132  # columns of a line of the scorecard, where the terminal has as many
 # A change of code moves hundreds of means alike: the first few show what it did.
 ROWS = 25
 

@@ -6,6 +6,7 @@ The code claims no guarantee that it lacks.
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -169,7 +170,7 @@ def compare(
         if cache:
             notify(
                 f"prepared rows, kept for the next call and readable by you alone: {own.folder_of(dataset)}; "
-                f"dpbench compare --data {os.fspath(data)} --forget removes them"
+                f"dpbench compare --data {shlex.quote(os.fspath(data))} --forget removes them"
             )
         # Runs are kept apart from those of papers: their scores are of somebody's rows.
         store = Store(place, "adhoc", results_of(dataset, place).name)

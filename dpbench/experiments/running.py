@@ -22,6 +22,8 @@ from dpbench.study.plan import plan
 if TYPE_CHECKING:
     import pandas
 
+MOST_SEEDS = 100_000
+
 
 @dataclass(frozen=True)
 class Runs:
@@ -104,7 +106,8 @@ def run_algorithm(
         UserError: for any argument that does not fit, in one line that names it; NotAtHand: for data not fetched.
     """
     executors.check(backend, jobs, scheduler)
-    at_least("seeds", seeds)
+    if at_least("seeds", seeds) > MOST_SEEDS:  # each is a job, which is planned before anything runs
+        raise UserError(f"seeds must be at most {MOST_SEEDS:,}, got {seeds:,}")
     if not several(epsilon):
         raise UserError("epsilon: give one at least")
     if served:

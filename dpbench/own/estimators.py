@@ -329,7 +329,7 @@ class PrivateClassifier(ClassifierMixin, _Private):
                 raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
             return Target(name="", classes=arguments.sorted_labels(labels)), True
         try:
-            given = list(self.classes)
+            given = list(None if isinstance(self.classes, str) else self.classes)  # else its letters
         except TypeError:
             raise ParameterError("classes: give a list of texts, or of numbers") from None
         return Target(name="", classes=arguments.sorted_labels(given)), False

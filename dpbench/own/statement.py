@@ -89,8 +89,9 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 
     def lines(self) -> list[str]:
         """The statement for a reader who was not there."""
+        settings = ", ".join(f"{name}={value}" for name, value in self.settings.items())
         shown = [
-            f"Made {self.made} by {self.mechanism} ({', '.join(f'{k}={v}' for k, v in self.settings.items()) or '–'})",
+            f"Made {self.made} by {self.mechanism}{settings and f' ({settings})'}",
             f"Guarantee: {self.guarantee}",
             f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {self.neighbours}",
             f"Counts as public: {', '.join(self.public)} ({'M' if self.unit else 'n'} = {self.rows:,})",

@@ -236,6 +236,8 @@ def recipe_of(name: str) -> Recipe:
         return _written_out(dataset, words)
     known = sorted({*CATALOGUE, *datasets.names()})
     if name not in known and not datasets.is_own(name):
+        if name.lower().endswith((".csv", ".tsv", ".parquet")):
+            raise UserError(f"there is no problem {name!r}; for a file of yours use dpbench compare --data FILE")
         raise UserError(f"there is no problem {name!r}; {nearest(name, known)}")
     loss = "squared" if datasets.describe(name).task == "regression" else "logistic"
     return Recipe(name, loss=loss, row_bound="unit", start="zero" if datasets.is_own(name) else "unit")

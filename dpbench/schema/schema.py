@@ -329,7 +329,7 @@ WORDS = {"`str`": "text", "`float`": "a number", "`int`": "a whole number", "`ar
 
 def _in_users_words(error: msgspec.ValidationError) -> str:
     """In a user's words: "columns.age: bounds must be …" instead of types and paths of a decoder."""
-    text, _, path = str(error).partition(" - at `$")
+    text, _, path = str(error).removeprefix("Object ").partition(" - at `$")
     for name, word in WORDS.items():
         text = text.replace(name, word)
     where = path.rstrip("`").replace("[...]", "").strip(".")

@@ -5,6 +5,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -285,3 +286,15 @@ def test_the_command_writes_both(saved, capsys):
     text = (saved / "m.md").read_text(encoding="utf-8")
     assert "what a unit of privacy is beyond a row: one row a person." in text
     assert "- Who can read the rows, and whether they are kept: not stated." in text
+
+
+def test_a_card_says_in_which_order_dates_are_read_and_no_settings_where_there_are_none(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    born = Column(date=("year",), years=(1920, 2020), order="dmy")
+    schema = Schema(target=SCHEMA.target, columns={"born": born, "since": msgspec.structs.replace(born, order=None)})
+    table = people()[["rich"]].assign(born="31/12/1990", since="1990-12-31")
+    dpbench.PrivateClassifier(2.0, schema=schema, settings={}).fit(table).save("m.json")
+    text = dpbench.card("m.json")
+    assert "| born | dates (ISO 8601, or day first); year are used |" in text
+    assert "| since | dates (ISO 8601); year are used |" in text
+    assert re.search(r"^- Made \S+ by objpert$", text, re.MULTILINE)

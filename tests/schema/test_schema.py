@@ -149,7 +149,7 @@ def test_a_date_in_nanoseconds_leaves_the_years_of_other_rows():
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("[columns.a]\nbounds = [0, 1]", "missing required field `target`"),
+        ("[columns.a]\nbounds = [0, 1]", "toml: missing required field `target`"),
         ("[target]\nname='y'\n[columns.a]\nbounds=[0,1]", "target: give classes or bounds, one of the two"),
         ("[target]\nname='y'\nclasses=['a']\n[columns.a]\nbounds=[0,1]", "target: give two classes or more, all of th"),
         ("[target]\nname='y'\nclasses=['a','b']\n[columns.a]\nbounds=[1,0]", "columns.a: bounds must be low < high"),
