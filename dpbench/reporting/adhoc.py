@@ -30,10 +30,10 @@ from dpbench.study.style import GREY, figure_style, look, problem_title
 from dpbench.study.tuning import chosen
 
 PROFILE = "adhoc"
-CONFIGURATION = ["problem", "epsilon", "algorithm", "settings", "accounting", "relation"]
+CONFIGURATION = ["problem", "epsilon", "algorithm", "settings", "accounting", "relation", "planted"]
 # Of the full profile's half a million rows, only these columns are read.
-READ = ("experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation", "seed", "timed",
-        "private", "status", "excess", "key")  # fmt: skip
+READ = ("experiment", "problem", "algorithm", "epsilon", "settings", "accounting", "relation", "planted",
+        "seed", "timed", "private", "status", "excess", "key")  # fmt: skip
 # These are of data of a user's own, which have no published method beside them.
 OF_OTHER_VERBS = ("compare-", "submit-")
 DEFAULT = {"out": "results", "figures": "figures"}
@@ -87,7 +87,7 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
             # Timed rows repeat the best settings, whose seeds would count twice.
             there = frame["problem"].isin(set(rows["problem"])) & frame["private"].eq(True) & frame["timed"].eq(0)
             frame = frame[there & outcomes.has_result(frame["status"]) & frame["excess"].notna()]
-            frames.append(frame.assign(experiment=name))
+            frames.append(frame.assign(experiment=name, planted=1.0))  # wrong noise is not private
     whole = pd.concat(frames) if frames else pd.DataFrame(columns=list(READ))
     if whole.empty:
         return whole.assign(mean=[], se=[], seeds=[])
@@ -100,6 +100,8 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
 def _outputs(rows: pd.DataFrame, traces: pd.DataFrame, others: pd.DataFrame) -> Iterator[tuple[str, str, Any]]:
     """(file, title, figure or table)."""
     ended = rows[outcomes.has_result(rows["status"])]
+    # Runs with the right noise have no factor; a group needs one.
+    ended = ended.assign(planted=ended["planted"].astype(float).fillna(1.0))
     table = means(ended.assign(excess=excess(ended)), CONFIGURATION, planned=("epsilon_planned", "max"),
                   checked=("checked_by", "first"), private=("private", "all"))  # fmt: skip
     if len(table):
@@ -117,6 +119,7 @@ class _Line(NamedTuple):
     settings: str
     accounting: str
     relation: str
+    planted: float
     mean: float
     se: float
     seeds: int
@@ -124,7 +127,8 @@ class _Line(NamedTuple):
     def cells(self, name: str, planned: str, where: str) -> tuple[str, ...]:
         """As the table has it. Of the settings, those that are not the method's defaults."""
         given = flags(self.algorithm, self.settings, self.accounting, self.relation)
-        settings = given.replace("--set ", "").replace("--", "") or "–"
+        wrong = "" if self.planted == 1 else f" noise × {self.planted:g}"
+        settings = (given.replace("--set ", "").replace("--", "") + wrong).strip() or "–"
         loss = plus_minus(self.mean, self.se)
         return (problem_title(self.problem), f"{self.epsilon:g}", name, settings, str(self.seeds), loss, planned, where)
 
@@ -134,7 +138,7 @@ def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Tab
     for (problem, epsilon), mine in frames.groups(table.sort_values("mean"), ProblemEpsilon, sort=True):
         for one, private, planned in zip(frames.records(mine, _Line), mine["private"], mine["planned"], strict=True):
             name = one.algorithm.rpartition("/")[2] + ("" if private else " (not private)")
-            lines.append(one.cells(name, f"{planned:.4g}", "yours"))
+            lines.append(one.cells(name, "–" if pd.isna(planned) else f"{planned:.4g}", "yours"))
         best = _best(others, problem, epsilon)
         for other, paper in zip(frames.records(best, _Line), best["experiment"], strict=True):
             lines.append(other.cells(look(other.algorithm).label, "", f"full/{paper}"))
@@ -166,7 +170,7 @@ def _best(others: pd.DataFrame, problem: str, epsilon: float) -> pd.DataFrame:
 def _finding(table: pd.DataFrame, others: pd.DataFrame) -> str:
     """Your best setting against the best of the full profile, over the comparisons (problem, ε) that both have."""
     ratios = []
-    for (problem, epsilon), mine in frames.groups(table, ProblemEpsilon):
+    for (problem, epsilon), mine in frames.groups(table[table["planted"].eq(1)], ProblemEpsilon):
         theirs = others[others["problem"].eq(problem) & others["epsilon"].eq(epsilon)]
         # The method itself is left out: one's own run of it is no rival to it.
         losses = theirs[~theirs["algorithm"].isin(set(mine["algorithm"]))]["mean"]
@@ -230,10 +234,11 @@ def _curves(ended: pd.DataFrame, traces: pd.DataFrame) -> Figure:
     page = _panels(problems)
     for axis, problem in page.over(problems, title=problem_title):
         curves = table[table["problem"].eq(problem)].groupby(CONFIGURATION, sort=False)
-        for i, ((_, epsilon, name, settings, *_), line) in enumerate(curves):
+        for i, ((_, epsilon, name, settings, *_, planted), line) in enumerate(curves):
             # Iteration 0 is the start, the same for all, and would stretch the axis.
             line = line[line["iteration"] > 0].sort_values("iteration")
             label = f"{look(str(name)).label}, ε = {epsilon:g}, {in_words(str(settings)) or 'defaults'}"
+            label += "" if planted == 1 else f", noise × {planted:g}"
             colour = LINES[i] if i < len(LINES) else GREY
             axis.plot(line["iteration"], line["mean"], color=colour, label=label)
             band(axis, line, "iteration", colour)

@@ -64,6 +64,24 @@ def test_captions_of_own_runs_are_short(own):
     assert all(len(output.caption.split()) <= WORDS for _, _, output in outputs)
 
 
+def test_runs_with_wrong_noise_are_lines_of_their_own_and_no_best_run(own):
+    rows = Store(own / "results", "adhoc", "dp-gd").runs()
+    wrong = [
+        rows.assign(planted=factor, private=False, epsilon_planned=None, excess=excess, key=rows["key"] + str(factor))
+        for factor, excess in ((0.5, 1e-9), (2.0, 1.0))
+    ]
+    tables = []
+    for runs in (rows, pd.concat([rows, *wrong], ignore_index=True)):
+        outputs = adhoc._outputs(runs, rows.iloc[:0], adhoc.beside(own / "results", runs))
+        tables.append({stem: output for stem, _, output in outputs}["runs"])
+    right, found = tables
+    mine = found.frame[found.frame["runs"].eq("yours")]
+    assert mine["seeds"].tolist() == ["3"] * 6
+    assert mine["settings"].str.contains("noise × 0.5").sum() == mine["settings"].str.contains("noise × 2").sum() == 2
+    assert set(mine.loc[mine["settings"].str.contains("noise"), "ε planned"]) == {"–"}
+    assert found.finding == right.finding
+
+
 OWN = """
 from dpbench.algorithms.gradient_descent import DPGradientDescent
 
