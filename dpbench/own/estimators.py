@@ -329,7 +329,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
                 raise ParameterError("y has one class: a classifier needs two or more; give them all as classes=")
             return Target(name="", classes=arguments.sorted_labels(labels)), True
         try:
-            given = list(None if isinstance(self.classes, str) else self.classes)  # else its letters
+            if isinstance(self.classes, str):
+                raise TypeError("a text is a list of its letters")
+            given = list(self.classes)
         except TypeError:
             raise ParameterError("classes: give a list of texts, or of numbers") from None
         return Target(name="", classes=arguments.sorted_labels(given)), False
