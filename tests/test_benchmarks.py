@@ -63,6 +63,7 @@ def test_one_line_is_measured_and_printed(monkeypatch):
     monkeypatch.setitem(iteration_bench.PROBLEMS, "logistic", lambda: problem)
     machine = Roofline(1e10, 1e10)
     (line,) = iteration_bench.lines(machine, ["dp-gd"])
+    assert not isinstance(line, str), line  # says why it was not measured
     assert min(line.single, line.batched, line.textbook) > 0
     assert line.roofline == pytest.approx(4 * 500 * 5 / 1e10)
     assert tables.cells(line)[0] == "dp-gd"

@@ -37,7 +37,7 @@ from dpbench.privacy.ledger import Composition, Relation
 from dpbench.privacy.verify import spent
 from dpbench.schema import Schema, Target
 from dpbench.schema import load as load_schema
-from dpbench.schema.encoding import check_columns, encoding_of
+from dpbench.schema.encoding import check_columns, encoding_of, target_cells
 
 
 @dataclass(eq=False, repr=False)  # scikit-learn compares and shows
@@ -241,6 +241,11 @@ class _Private(BaseEstimator):
             X = arguments.array_of(self, X, reset=False)
         return self.model_.scores(X)
 
+    def _as_read(self, y: Any) -> Any:
+        """(n,) the target as a fit by the schema reads it: "2,618.56" is a number where the schema says so."""
+        check_is_fitted(self)
+        return y if self.model_.positional else target_cells(self.model_.schema.target, y)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.allow_nan = True  # a refusal would tell that there is one
@@ -362,6 +367,10 @@ class PrivateClassifier(ClassifierMixin, _Private):
         scores = self.decision_function(X)
         return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The accuracy of `predict` on rows (n, d) or a table, with the target (n,) as a fit takes it."""
+        return super().score(X, self._as_read(y), sample_weight)
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class PrivateRegressor(RegressorMixin, _Private):
@@ -409,6 +418,10 @@ class PrivateRegressor(RegressorMixin, _Private):
         scores = self._scores(X)[:, 0]
         low, high = self.model_.schema.target.bounds  # type: ignore[misc]  # of a number it has them
         return low / 2 + high / 2 + (high / 2 - low / 2) * np.clip(scores, -1, 1)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The R² of `predict` on rows (n, d) or a table, with the target (n,) as a fit takes it."""
+        return super().score(X, self._as_read(y), sample_weight)
 
 
 def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegressor:

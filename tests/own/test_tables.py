@@ -62,6 +62,18 @@ def test_more_classes_and_numbers(people):
     assert "counts as public: n, the schema" in regression.guarantee_
 
 
+def test_a_score_reads_the_target_as_the_fit_does(people):
+    raw = pd.DataFrame({"age": people["age"].fillna(50), "spend": [f"{20 * i:,}.5" for i in range(len(people))]})
+    raw["rich"] = np.where(np.arange(len(raw)) % 3, "1", "0")
+    columns = {"age": COLUMNS["age"]}
+    money = Schema(target=Target(name="spend", bounds=(0, 1e5), thousands=","), columns=columns)
+    model = PrivateRegressor(1.0, schema=money, random_state=0).fit(raw[["age", "spend"]])
+    assert model.score(raw[["age"]], raw["spend"]) == model.score(raw[["age"]], 20.0 * np.arange(len(raw)) + 0.5)
+    codes = Schema(target=Target(name="rich", classes=(0, 1)), columns=columns)
+    classes = PrivateClassifier(1.0, schema=codes, random_state=0).fit(raw[["age", "rich"]])
+    assert classes.score(raw[["age"]], raw["rich"]) == classes.score(raw[["age"]], raw["rich"].astype(int)) > 0.5
+
+
 def test_rows_without_a_label_move_no_model(people):
     people["rich"] = people["rich"].where(people.index > 1000)
     model = PrivateClassifier(2.0, schema=SCHEMA, random_state=1, algorithm="dp-gd")
