@@ -195,6 +195,15 @@ class Epochs(Sampler):
         self._charged = self.epoch, multiplier
         return int(self.epoch > charged)
 
+    def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
+        if isinstance(release, ledger.Laplace):
+            raise PrivacyError(f"{self.label}: Laplace noise on rows that an epoch uses once is not accounted")
+        return self._entry(release)
+
+    def _entry(self, release: ledger.Gaussian) -> ledger.Release:
+        """What an epoch of releases with that multiplier adds to the ledger."""
+        return release
+
 
 class AllocationSampler(Epochs):
     """Each row is in one of the `steps` draws of an epoch, uniformly; epoch after epoch, the last maybe in part."""
@@ -234,9 +243,7 @@ class AllocationSampler(Epochs):
             self._places[stream] = generator.integers(self.steps, size=self.n)
         return np.flatnonzero(self._places[stream] == step)
 
-    def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
-        if isinstance(release, ledger.Laplace):
-            raise PrivacyError(f"{self.label}: Laplace noise on allocated rows is not accounted")
+    def _entry(self, release: ledger.Gaussian) -> ledger.Release:
         return ledger.Allocated(self.steps, release)
 
 
@@ -368,6 +375,3 @@ class SinglePass(Epochs):
         self._drawn = False
         z, std = math.sqrt(0.5 / rho), node_std(rounds, sensitivity, rho)
         return Tree(self._releases, rounds, std, z, self.label, self._admit, self._count(z))
-
-    def _event(self, release: ledger.Gaussian | ledger.Laplace) -> ledger.Release:
-        return release

@@ -234,7 +234,9 @@ class CorrelatedHandle:
 class ServedPass(SinglePass):
     """A single pass as rounds with noise of one band, which is independent, of which a row is in one at most."""
 
-    def gaussian(self, value: Any, *, sensitivity: Any, noise_multiplier: Any, **_: Any) -> np.ndarray:
+    def gaussian(self, value: Any, *, sensitivity: Any, noise_multiplier: Any, **others: Any) -> np.ndarray:
+        if others:
+            raise PrivacyError(f"{self.label}: a served single pass takes no {', '.join(others)}")
         self._admit()
         if self._count(noise_multiplier):
             steps = min(self.steps, wire.MOST_ROUNDS)

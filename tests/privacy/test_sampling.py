@@ -9,6 +9,7 @@ from scipy import stats
 from dpbench.errors import PrivacyError
 from dpbench.privacy import Budget, Mechanisms, Relation
 from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace, Poisson, WithoutReplacement
+from dpbench.privacy.noise import LAPLACE
 from tests.privacy.laws import Z, follows
 
 BUDGETS = {relation: Budget(1.0, 1e-6, relation, "text") for relation in Relation}
@@ -199,6 +200,9 @@ def test_misuse_is_refused():
     rows.take(1)
     with pytest.raises(PrivacyError, match="one noise multiplier"):
         rows.gaussian(zero, sensitivity=1.0, noise_multiplier=2.0)
+    rows.take(1)
+    with pytest.raises(PrivacyError, match="Laplace noise on rows that an epoch uses once"):
+        rows.release(zero, Laplace, LAPLACE, None, sensitivity=1.0, multiplier=1.0)
     tree = rows.tree(3, sensitivity=1.0, rho=0.5)
     rows.take(1)
     tree.release(zero)
