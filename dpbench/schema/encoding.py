@@ -282,9 +282,7 @@ def check_names(encoding: Encoding, there: list[Any]) -> None:
         raise UserError(f"two columns are called {min(str(one) for one in there if there.count(one) > 1)}; rename one")
     for name in encoding.columns:
         if name not in there and name in map(str, there):
-            raise UserError(
-                f"the name of column {name} in X is no text, which a schema needs: X.columns = X.columns.astype(str)"
-            )
+            raise UserError(f"the name of column {name} in X is no text: X.columns = X.columns.astype(str)")
         if name not in there:
             raise UserError(f"there is no column {name!r}, which the schema has; {nearest(name, map(str, there))}")
     allowed = {*encoding.columns, *encoding.unused}
