@@ -1,5 +1,7 @@
 """A package that `dpbench new` begins passes its own tests, ruff and the audit, and every verb takes it."""
 
+import ast
+import importlib.util
 import os
 import subprocess
 import sys
@@ -38,6 +40,21 @@ def test_each_passes_ruff_whatever_its_name(begun, tmp_path):
         ruff = [sys.executable, "-m", "ruff", *what, "--no-cache", *map(str, begun[0].iterdir()), str(tmp_path)]
         done = subprocess.run(ruff, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout
+
+
+def test_each_takes_of_dpbench_what_is_there(begun):
+    """A rename in dpbench reaches the templates, which are text to every other check of `make test`."""
+    taken = [
+        (node.module, alias.name)
+        for file in begun[0].rglob("*.py")
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.startswith("dpbench")
+        for alias in node.names
+    ]
+    assert {module for module, _ in taken} >= {"dpbench.study.value_verdict", "dpbench.algorithms.base"}
+    for module, name in taken:
+        there = importlib.import_module(module)
+        assert hasattr(there, name) or importlib.util.find_spec(f"{module}.{name}"), (module, name)
 
 
 @pytest.mark.thorough
