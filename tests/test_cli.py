@@ -313,6 +313,7 @@ def test_lists_name_everything_registered(call):
     assert code == 0
     for name in ("dp-gd", "dp-newton-qu-add", "covertype12", "synthetic", "second_order", "table3"):
         assert name in out
+    assert [len(part.split()) > 3 for part in out.split("\n\n")] == [True] * 4  # a blank line between, none before
 
 
 def test_from_a_table_to_a_decided_schema(tmp_path, monkeypatch, call):

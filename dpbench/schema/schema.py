@@ -138,6 +138,8 @@ class Schema(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     decide: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
+        if odd := [name for name in self.columns if not isinstance(name, str)]:
+            raise ValueError(f"columns: the name {odd[0]!r} is no text; X.columns.astype(str) are texts")
         # A target among the columns would be predicted by itself.
         if self.target.name in self.columns:
             raise ValueError(f"columns.{self.target.name} is the target; leave it out of the columns")

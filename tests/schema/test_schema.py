@@ -259,6 +259,11 @@ def test_dates_of_parquet_are_dates():
     assert encode(schema, as_days).X[:2, 1:].all()
 
 
+def test_a_column_named_by_a_number_is_one_line():
+    with pytest.raises(ValueError, match=r"columns: the name 0 is no text; X\.columns\.astype"):
+        Schema(target=Target(name="y", bounds=(0, 1)), columns={0: Column(bounds=(0, 1))})
+
+
 @pytest.mark.parametrize("years", [(2020, 2020), (2021, 2020), (2000.0, math.inf)])
 def test_years_are_a_range(years):
     with pytest.raises(ValueError, match="must be low < high"):
