@@ -64,6 +64,17 @@ class OnePass(Honest):
         return W
 
 
+class SymmetricPass(OnePass):
+    """Asks a pass for noise that a served one does not draw, and would get another."""
+
+    name = "symmetric-pass"
+
+    def run(self, problem, W, mechanisms, settings, trace):
+        rows, z = mechanisms.single_pass(problem.n, "gradient"), at_rho(mechanisms.budget.rho).noise_multiplier
+        gradient = problem.data_gradient(W, rows.take(8)[0])
+        return W - rows.gaussian(gradient, sensitivity=problem.lipschitz / 8, noise_multiplier=z, symmetric=True)
+
+
 class TwoPasses(OnePass):
     """Begins anew where the rows are used up."""
 

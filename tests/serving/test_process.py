@@ -52,7 +52,7 @@ def in_thread(name):
 
 @pytest.mark.parametrize("name", [
     "Rows", "Margins", "Optimum", "Norms", "AsArray", "Comparing", "Adding", "OwnNoise", "HiddenNoise", "TooMuch",
-    "Third", "Replaced", "SometimesExact", "Ledger", "TwoPasses",
+    "Third", "Replaced", "SometimesExact", "Ledger", "TwoPasses", "SymmetricPass",
 ])  # fmt: skip
 def test_a_method_that_reaches_for_the_rows_gets_nothing(name):
     found = in_thread(name)
