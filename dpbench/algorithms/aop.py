@@ -23,6 +23,7 @@ from dpbench.algorithms import base as dp
 from dpbench.errors import UserError
 from dpbench.privacy import Budget
 from dpbench.privacy.accounting.objective_perturbation import free_curvature
+from dpbench.privacy.accounting.pure import likely_multiplier
 from dpbench.privacy.ledger import ConvexPerturbation, Gaussian, LogisticPerturbation, ObjectivePerturbation, scaled
 from dpbench.problems import optimum
 
@@ -234,8 +235,8 @@ class ApproximateObjectivePerturbation(ReleasedMinimiser):
             event, output = jointly(problem, budget, curvature)
             return output, event
         split = split_budget(budget.epsilon, budget.delta, settings.fraction)
-        objective = ObjectivePerturbation(multiplier(split.noise, split.delta), split.jacobian, split.delta)
-        return Gaussian(multiplier(split.output, split.output_delta)), objective
+        objective = ObjectivePerturbation(likely_multiplier(split.noise, split.delta), split.jacobian, split.delta)
+        return Gaussian(likely_multiplier(split.output, split.output_delta)), objective
 
     def plan(self, problem, mechanisms, settings):
         output, objective = self._calibrated(problem, mechanisms, settings)
@@ -299,11 +300,6 @@ def split_budget(epsilon: float, delta: float, fraction: float | None = None) ->
 def published_fraction(epsilon: float) -> float:
     """ε_p/ε_obj as Iyengar et al. (2019) fitted it."""
     return max(min(0.88671 + 0.0186607 / epsilon**0.372906, 0.99), 1 - 1 / epsilon + 0.001)
-
-
-def multiplier(epsilon: float, delta: float) -> float:
-    """(1 + √(2 ln(1/δ)))/ε: Gaussian noise over sensitivity at which ε holds up to probability δ."""
-    return (1 + math.sqrt(-2 * math.log(delta))) / epsilon
 
 
 def newton_work(n: int, d: int) -> float:

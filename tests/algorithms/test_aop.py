@@ -13,8 +13,9 @@ from scipy import stats
 from scipy.optimize import minimize
 
 from dpbench.algorithms import aop, get
-from dpbench.algorithms.aop import minimise, multiplier, split_budget
+from dpbench.algorithms.aop import minimise, split_budget
 from dpbench.errors import PrivacyError, UserError
+from dpbench.privacy.accounting.pure import likely_multiplier
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
 from dpbench.problems.rows import Rows
@@ -41,7 +42,7 @@ def test_the_ledger_by_both_accountings(problem, epsilon):
 
 
 def test_the_check_would_notice_too_little_noise(problem, monkeypatch):
-    monkeypatch.setattr(aop, "multiplier", lambda epsilon, delta: multiplier(epsilon, delta) / 1.3)
+    monkeypatch.setattr(aop, "likely_multiplier", lambda epsilon, delta: likely_multiplier(epsilon, delta) / 1.3)
     with pytest.raises(PrivacyError, match="its plan: the ledger composes to ε = 1"):
         run("aop", problem)
 

@@ -10,6 +10,7 @@ import pytest
 from dpbench.algorithms import aop
 from dpbench.privacy import Budget, Relation, accounting, budget, check, verify
 from dpbench.privacy.accounting import loss_distribution, renyi
+from dpbench.privacy.accounting.pure import likely_multiplier
 from dpbench.privacy.ledger import (
     ZCDP,
     Allocated,
@@ -164,8 +165,8 @@ def released(case):
 
 def objective_perturbation(epsilon, delta):
     split = aop.split_budget(epsilon, delta)
-    b = ObjectivePerturbation(aop.multiplier(split.noise, split.delta), split.jacobian, split.delta)
-    output = Gaussian(aop.multiplier(split.output, split.output_delta))
+    b = ObjectivePerturbation(likely_multiplier(split.noise, split.delta), split.jacobian, split.delta)
+    output = Gaussian(likely_multiplier(split.output, split.output_delta))
     return CountedRelease(b, 1, "objective"), CountedRelease(output, 1, "output")
 
 

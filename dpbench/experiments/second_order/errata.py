@@ -9,6 +9,7 @@ from dpbench.algorithms import aop
 from dpbench.experiments.second_order.rows import PAPER
 from dpbench.privacy import accounting
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
+from dpbench.privacy.accounting.pure import likely_multiplier
 from dpbench.privacy.ledger import Gaussian, LogisticPerturbation
 from dpbench.study.claims import Case
 
@@ -39,7 +40,10 @@ def half_of_two_minimisers() -> Iterator[Case]:
         delta = float(n) ** -2
         for epsilon in (1.0, 10.0):
             split = aop.split_budget(epsilon, delta)
-            z, half = aop.multiplier(split.noise, split.delta), aop.multiplier(split.output, split.output_delta) / 2
+            z, half = (
+                likely_multiplier(split.noise, split.delta),
+                likely_multiplier(split.output, split.output_delta) / 2,
+            )
             run = ((LogisticPerturbation(z, split.jacobian / 2), 1), (Gaussian(half), 1))
             proved = accounting.get("tight").epsilon_of(run, delta)
             yield Case(
@@ -69,7 +73,7 @@ def longer_rows() -> Iterator[Case]:
         delta = float(n) ** -2
         for epsilon in (0.1, 1.0, 10.0):
             split = aop.split_budget(epsilon, delta, 0.9)
-            has = gaussian_epsilon(norm / aop.multiplier(split.noise, split.delta), delta)
+            has = gaussian_epsilon(norm / likely_multiplier(split.noise, split.delta), delta)
             yield Case(f"{name} (n = {n:,}), ε = {epsilon:g}", epsilon, has, math.inf)
 
 

@@ -124,7 +124,7 @@ def advanced_composition_epsilon0(epsilon: float, count: int, delta: float) -> f
 
 
 class Basic(Accounting):
-    """(1 + √(2 ln(1/δ)))/z for each release, and the Jacobian's share (Iyengar et al. 2019, Theorem 1).
+    """`likely_epsilon` of each release, and the Jacobian's share (Iyengar et al. 2019, Theorem 1).
 
     An objective perturbation brings its own δ; the Gaussian releases share what is left.
     """
@@ -140,12 +140,25 @@ class Basic(Accounting):
         for release, count in releases:
             match release:
                 case ObjectivePerturbation(z, jacobian, own):
-                    total += count * (_gaussian(z, own) + jacobian)
+                    total += count * (likely_epsilon(z, own) + jacobian)
                 case Gaussian(z):
-                    total += count * _gaussian(z, left / outputs)
+                    total += count * likely_epsilon(z, left / outputs)
         return total
 
 
-def _gaussian(noise_multiplier: float, delta: float) -> float:
-    """ε of one release with that tail probability."""
-    return (1 + math.sqrt(-2 * math.log(delta))) / noise_multiplier if delta > 0 else math.inf
+def likely_epsilon(noise_multiplier: float, delta: float) -> float:
+    """What the privacy loss of one Gaussian release exceeds with probability at most δ: (1 + √(2 ln(1/δ)))/z.
+
+    The loss is N(1/(2z²), 1/z²), so that its tail gives 1/(2z²) + √(2 ln(1/δ))/z. The theorem's 1/z for 1/(2z²) is
+    more where z ≥ 1/2, and too little below.
+    """
+    if delta <= 0:
+        return math.inf
+    return (max(1.0, 1 / (2 * noise_multiplier)) + math.sqrt(-2 * math.log(delta))) / noise_multiplier
+
+
+def likely_multiplier(epsilon: float, delta: float) -> float:
+    """The inverse of `likely_epsilon`: Gaussian noise over sensitivity at which ε holds up to probability δ."""
+    tail = math.sqrt(-2 * math.log(delta))
+    published = (1 + tail) / epsilon
+    return published if published >= 1 / 2 else (tail + math.sqrt(tail**2 + 2 * epsilon)) / (2 * epsilon)

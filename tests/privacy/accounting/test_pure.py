@@ -7,7 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpbench.privacy.accounting.pure import advanced_composition, advanced_composition_epsilon0, amplified, base_epsilon
+from dpbench.privacy.accounting.gaussian import gaussian_delta
+from dpbench.privacy.accounting.pure import (
+    advanced_composition,
+    advanced_composition_epsilon0,
+    amplified,
+    base_epsilon,
+    likely_epsilon,
+    likely_multiplier,
+)
 
 
 @pytest.mark.parametrize("T", [1, 4, 20, 1000])
@@ -54,3 +62,15 @@ def test_amplification_is_the_worst_likelihood_ratio_of_the_sampled_laplace_mech
     q, x = m / n, np.linspace(-30, 30, 60_001)
     ratio = np.log1p(q * np.expm1(e * (np.abs(x) - np.abs(x - 1))))
     assert np.abs(ratio).max() == pytest.approx(amplified(e, n, m), rel=1e-9)
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-12])
+def test_what_a_loss_exceeds_with_probability_delta_is_enough_noise(delta):
+    """The published (1 + √(2 ln(1/δ)))/z is not, where z < 1/2."""
+    for epsilon in np.geomspace(0.1, 300, 40):
+        z = likely_multiplier(epsilon, delta)
+        assert likely_epsilon(z, delta) == pytest.approx(epsilon, rel=1e-12)
+        assert gaussian_delta(1 / z, epsilon) <= delta
+        published = (1 + math.sqrt(2 * math.log(1 / delta))) / epsilon
+        assert z == published if published >= 1 / 2 else z > published
+    assert gaussian_delta(1 / published, epsilon) > 0.99
