@@ -441,3 +441,133 @@ def test_the_middle_of_dates_lies_late_in_their_range_and_that_of_numbers_early(
     drawn = [worlds._cells(column, factors, factors[0] + 1, alike, rng, rng, False) for _ in range(50)]
     middles = [np.median(each.str[:4].astype(int) if column.date else each) for each in drawn]
     assert (min(middles), max(middles)) == pytest.approx(ends, abs=6)
+
+
+# (X's mean and spread, y's mean, spread of the best prediction, y's mean of the rows scored on): four worlds of a law.
+DRAWN = {
+    "two": (TWO, {}),
+    "two, guessed": (TWO, {"signal": 0.8, "shares": {"yes": 0.05}}),
+    "three": (THREE, {}),
+    "three, guessed": (THREE, {"shares": {"a": 0.5}}),
+    "number": (NUMBER, {}),
+    "number, guessed": (NUMBER, {"signal": 0.6}),
+}
+LAW = {
+    "two": [
+        (0.06896, 0.1993, 0.65, 0.2593, 0.8), (0.08391, 0.1839, 0.425, 0.4301, 0.3833),
+        (0.07733, 0.2405, 0.5, 0.004852, 0.3833), (0.08679, 0.2091, 0.0000, 0.4873, 0.0000),
+    ],
+    "two, guessed": [
+        (0.06896, 0.1993, 0.025, 0.4398, 0.05), (0.08391, 0.1839, 0.0000, 0.4563, 0.0000),
+        (0.07733, 0.2405, 0.075, 0.4603, 0.03333), (0.08679, 0.2091, 0.025, 0.4494, 0.0000),
+    ],
+    "three": [
+        (0.06896, 0.1993, 0.9, 0.203, 1.1), (0.08391, 0.1839, 0.375, 0.37, 0.55),
+        (0.07733, 0.2405, 0.775, 0.4223, 1.233), (0.08679, 0.2091, 1, 0.2954, 1.017),
+    ],
+    "three, guessed": [
+        (0.06896, 0.1993, 0.725, 0.4415, 0.55), (0.08391, 0.1839, 0.775, 0.4127, 0.85),
+        (0.07733, 0.2405, 1.075, 0.2145, 0.9), (0.08679, 0.2091, 0.65, 0.4172, 0.8333),
+    ],
+    "number": [
+        (0.04213, 0.2206, -0.9315, 0.08235, -0.9046), (0.0953, 0.1784, 0.1487, 0.00448, 0.1494),
+        (0.06152, 0.2426, 0.3315, 0.01087, 0.3242), (0.03574, 0.2366, -0.9936, 0.002445, -0.9946),
+    ],
+    "number, guessed": [
+        (0.04213, 0.2206, -0.9198, 0.07089, -0.9149), (0.0953, 0.1784, 0.1485, 0.005087, 0.1495),
+        (0.06152, 0.2426, 0.3314, 0.03634, 0.3242), (0.03574, 0.2366, -0.9935, 0.003346, -0.9945),
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.thorough_for("*guessed")
+@pytest.mark.parametrize("name", DRAWN)
+def test_tables_are_drawn_by_the_law_that_was_held_against_real_ones(name):
+    """The intervals of a plan cover what they say for this law: another needs the comparison with real tables anew."""
+    schema, given = DRAWN[name]
+    given = {"signal": None, "shares": {}} | given
+    for seed, expected in enumerate(LAW[name]):
+        one = worlds.simulated(schema, 40, np.random.default_rng(seed), **given, test=60)
+        found = one.X.mean(), one.X.std(), one.y.mean(), one.best.std(), one.yt.mean()
+        assert found == pytest.approx(expected, rel=2e-3, abs=1e-4), seed
+
+
+def test_scores_are_those_of_scikit_learn():
+    """Of classes, of probabilities that need not add up to 1; of numbers, in the target's own unit."""
+    from sklearn import metrics
+
+    rng = np.random.default_rng(0)
+    p, y = rng.dirichlet(np.ones(3), 50), rng.integers(0, 3, 50)
+    p[3] = [0.0, 0.0, 1.0]
+    world = SimpleNamespace(yt=y)
+    assert planning.scores_of(frame(THREE), world, p) == pytest.approx({
+        "AUC": metrics.roc_auc_score(y, p, multi_class="ovr"),
+        "accuracy": metrics.accuracy_score(y, p.argmax(axis=1)),
+        "log loss": metrics.log_loss(y, np.clip(p, 1e-12, 1)),
+    })  # fmt: skip
+    y = rng.uniform(-1, 1, 50)
+    predicted = 1.5 * y + rng.normal(0, 0.2, 50)  # some lie beyond the bounds, where the model's do not
+    inside, (low, high) = np.clip(predicted, -1, 1), NUMBER.target.bounds
+    unit = [low + (one + 1) * (high - low) / 2 for one in (y, inside)]
+    found = planning.scores_of(frame(NUMBER), SimpleNamespace(yt=y), predicted)
+    assert found == pytest.approx({"R²": metrics.r2_score(y, inside), "RMSE": metrics.root_mean_squared_error(*unit)})
+
+
+def test_what_a_plan_can_be_set_against_is_the_best_and_one_answer_for_all():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([np.ones(300), rng.uniform(-1, 1, (300, 2))])
+    X[:30] = 0.0  # without a label
+    for schema, y in ((NUMBER, 0.2 + X @ [0.1, 0.5, 0.0]), (THREE, np.digitize(X[:, 1], [-0.3, 0.5]))):
+        of = worlds.World(X, y, X[30:90], y[30:90], None)
+        best = planning.scores_of(frame(schema), of, planning.best_of(frame(schema), of))
+        guess = planning.guess_of(frame(schema), of)
+        assert best.get("R²", best.get("AUC")) > 0.98
+        fair = [np.full(60, y[30:].mean())] if schema is NUMBER else np.bincount(y[30:]) / 270
+        np.testing.assert_allclose(guess, fair[0] if schema is NUMBER else np.tile(fair, (60, 1)), atol=1e-6)
+    known = of._replace(best=np.zeros((60, 3)))
+    assert planning.best_of(frame(THREE), known) is known.best
+
+
+@pytest.mark.parametrize(("schema", "given", "said"), [
+    (TWO, {}, [
+        "simulated tables were never held against real ones with dates",
+        "rows without a label count in n, as in a fit; the tables have a label in every row",
+        "the tables differ in what can be learned: AUC of 0.51 to 0.99; --signal narrows that",
+        "the tables differ in the shares of the classes; --share narrows that",
+    ]),
+    (TWO, {"rows": 123_456, "signal": 0.8, "shares": {"yes": 0.05, "no": 0.95}}, [
+        "simulated tables were never held against real ones with dates",
+        "rows without a label count in n, as in a fit; the tables have a label in every row",
+        "guessed: AUC of 0.8 without privacy, right to 0.05",
+        "guessed: 0.05 of yes, 0.95 of no",
+        "the tables have 10,000 rows, with as much noise beside them as 123,456 have",
+    ]),
+    (NUMBER, {"like": SimpleNamespace(y=np.zeros(1234))}, ["the tables are drawn from 1,234 public or older rows"]),
+])  # fmt: skip
+def test_a_plan_says_what_its_tables_are(schema, given, said):
+    assert planning._notes(frame(schema, **given)) == said
+
+
+@pytest.mark.parametrize(("shares", "said"), [
+    ({"yes": 1.0}, "yes must be between 0 and 1, got 1"), ({"yes": 0.0}, "yes must be between 0 and 1, got 0"),
+    ({"yes": 0.5, "no": 0.499}, "the shares add up to 0.999"), ({"yes": 0.6, "no": 0.5}, "the shares add up to 1.1"),
+    ({"yes": 1 / 3, "no": 0.6666666}, ""), ({"yes": 0.3}, ""),
+])  # fmt: skip
+def test_shares_that_no_table_can_have_are_refused(shares, said):
+    if not said:
+        worlds.check_guesses(TWO, shares, 0.8)
+        return
+    with pytest.raises(UserError, match=said):
+        worlds.check_guesses(TWO, shares, None)
+
+
+@pytest.mark.parametrize(("schema", "signal", "said"), [
+    (TWO, 0.5, "AUC without privacy must be between 0.5 and 1, got 0.5"), (TWO, 1.0, "got 1"), (TWO, 0.51, ""),
+    (NUMBER, 0.0, "R² without privacy must be between 0 and 1, got 0"), (NUMBER, 1.0, "got 1"), (NUMBER, 0.01, ""),
+])  # fmt: skip
+def test_a_signal_that_no_table_can_have_is_refused(schema, signal, said):
+    if not said:
+        worlds.check_guesses(schema, {}, signal)
+        return
+    with pytest.raises(UserError, match=said):
+        worlds.check_guesses(schema, {}, signal)
