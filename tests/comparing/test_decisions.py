@@ -165,3 +165,107 @@ def test_the_reference_of_separable_classes_has_the_ridge_of_the_estimators():
     w, name = references._optimum(Problem(X, y))
     assert name == "not private, ridge 1/(nd)"
     np.testing.assert_allclose(w, Problem(X, y, l2=1 / 40).optimum().w, rtol=1e-6)
+
+
+NONE = (
+    "Do not use any of these at ε = 1: on the rows held out {} better than always no by two standard errors, neither "
+    "in loss nor in accuracy. More rows or a larger ε would help; so would fewer columns."
+)
+USE, TIED, POOR = (
+    "At ε = 1 use {}.",
+    "As good within two standard errors: {}.",
+    'These methods do not beat "always no": {}.',
+)
+PAGES = {
+    "nothing ended": ([("a", math.inf, 0.0, 0, 0.5, 0.5)], {}, [
+        "Do not use any at ε = 1: no method ended with a finite loss."]),
+    "none is of use": ([("a", 0.1, 2.0, 0, 0.9, 0.6), ("b", 0.2, 0.0, 0, 0.8, 0.55)], {}, [NONE.format("none is")]),
+    "none is of use, one ranks": ([("a", 0.1, 1.0, 0, 0.9, 0.61), ("b", 0.2, 0.0, 0, 0.8, 0.7)], {}, [
+        NONE.format("none is"), "b ranks rows all the same (AUC 0.70): another threshold may serve."]),
+    "what is chosen is not of use": ([("a", 0.1, 9.0, 0, 0.9, 0.6), ("b", 0.2, 0.0, 0, 0.8, 0.6)], {"chosen": "b"}, [
+        NONE.format("b, chosen on the other rows, is not")]),
+    "one, with settings": ([("dp-gd", 0.1, 2.1, 0, 0.9, 0.9)], {"settings": '{"T": 10, "clip": 0.25}'}, [
+        USE.format("dp-gd with T=10")]),  # clip is not tuned
+    "ties, the most often right, the poor": (
+        [("a", 0.1, 5.0, 0, 0.8, 0.9), ("b", 0.2, 5.0, 0, 0.912, 0.9), ("c", 0.3, 0.0, 0, 0.7, 0.5),
+         ("d", 0.4, 5.0, 1, 0.7, 0.5), ("e", 0.5, 0.0, 2, 0.7, 0.5)], {}, [
+        USE.format("a"), TIED.format("b"), "Right most often: b, on 91.2 % of the rows.", POOR.format("c, e")]),
+    "one takes from the data": ([("a", 0.1234, 5.0, 0, 0.9, 0.9), ("b", 0.2, 5.0, 0, 0.9, 0.9)], {"unpaid": "a"}, [
+        USE.format("b"), "a has a lower loss (0.123), and counts the scales as public.", TIED.format("a")]),
+    "all take from the data": ([("a", 0.1, 5.0, 0, 0.9, 0.9)], {"unpaid": "a"}, [
+        USE.format("a"), "It takes the scales from the data and counts that as public: its ε does not cover it."]),
+    "by loss alone": ([("a", 0.1, 2.0, 0, 0.9, 0.8123)], {"by_loss": "a"}, [
+        USE.format("a"), "It is not right more often than always no: it ranks rows better than chance (AUC 0.81), so "
+        "use its probabilities, or another threshold."]),
+    "another is better on the rows held out": ([("a", 0.1, 5.0, 0, 0.9, 0.9), ("b", 0.2, 5.0, 1, 0.9, 0.9)],
+        {"chosen": "b"}, [USE.format("b"), "On the rows held out a is better by more than two standard errors; on the "
+        "rows by which the method was chosen it is not."]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", PAGES)
+def test_the_whole_recommendation(case):
+    """Rows: method, mean loss, gain (its error is 1), beaten by, accuracy, AUC."""
+    lines, given, said = PAGES[case]
+    found = ranking(*(line[:4] for line in lines))
+    table = found.table.assign(accuracy=[line[4] for line in lines], auc=[line[5] for line in lines])
+    table["settings"] = given.get("settings", "{}")
+    table.loc[table["algorithm"].eq(given.get("unpaid")), "counts_public"] = "the scales"
+    table.loc[table["algorithm"].eq(given.get("by_loss")), "loss_gain"] = 2.1
+    inner = (
+        table.assign(mean=np.where(table["algorithm"].eq(given["chosen"]), 0.0, 1.0), gain=5.0)
+        if "chosen" in given
+        else None
+    )
+    whole = replace(found, table=table, inner=inner, references=dict.fromkeys(table["algorithm"], "dp-gd"))
+    assert [*recommendation(whole, "always no")] == said
+
+
+def test_a_board_line_is_the_means_of_its_runs_and_its_place():
+    """Three methods of which the second is within two errors of the first, and the third is not."""
+    runs = [
+        rows("{}", name, held_loss=[loss - 0.1, loss + 0.1], held_loss_gain=[0.0, 0.2], held_loss_gain_se=0.3,
+             held_gain=[0.1, 0.3]).assign(held_accuracy=[0.5, 0.7], held_auc=[0.6, 0.7], held_balanced=[0.1, 0.2],
+             held_precision=[0.2, 0.3], held_calibration=[0.3, 0.4], excess=[0.4, 0.5], epsilon_planned=[0.9, 0.8])
+        for name, loss in (("c", 0.9), ("b", 0.5), ("a", 0.5))
+    ]  # fmt: skip
+    table = board(pd.concat(runs, ignore_index=True))
+    assert table[["algorithm", "rank", "beaten_by"]].values.tolist() == [["a", 1, 0], ["b", 1, 0], ["c", 3, 2]]
+    line = table.iloc[0].to_dict()
+    expected = {
+        "mean": 0.5, "gain": 0.2, "loss_gain": 0.1, "accuracy": 0.6, "auc": 0.65, "balanced": 0.15, "precision": 0.25,
+        "calibration": 0.35, "excess": 0.45, "planned": 0.8, "seeds": 2, "se": 0.1, "gain_se": 0.1,
+        "loss_gain_se": math.hypot(0.1, 0.3), "tuned_by": 1.0,
+    }  # fmt: skip
+    assert {name: line[name] for name in expected} == pytest.approx(expected)
+
+
+def test_references_are_what_scikit_learn_says_of_their_predictions():
+    from sklearn import metrics
+
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-0.5, 0.5, (400, 3))
+    labels = {"logistic": np.where(X[:, 0] + rng.normal(0, 0.3, 400) > 0.3, 1.0, -1.0), "squared": X[:, 0] + 0.1}
+    for loss, y in labels.items():
+        problem = Problem(X[:300], y[:300], loss=loss)
+        data, held = SimpleNamespace(held_out=(X[300:], y[300:])), y[300:]
+        always, zero, optimum = references.references(problem, data, ("no", "yes") if loss == "logistic" else None)
+        assert [one.name for one in (zero, optimum)] == ["w = 0", "not private"]
+        scores, mean = X[300:] @ problem.optimum().w, y[:300].mean()
+        if loss == "squared":
+            assert always.name == "the mean"
+            assert always.mean == pytest.approx(((held - mean) ** 2).mean() / 2)
+            assert zero.mean == pytest.approx((held**2).mean() / 2)
+            assert optimum.gain == pytest.approx(1 - ((held - scores) ** 2).sum() / ((held - mean) ** 2).sum())
+            continue
+        share, p = (mean + 1) / 2, 1 / (1 + np.exp(-scores))
+        assert (always.name, always.auc) == ("always no", 0.5)
+        assert always.mean == pytest.approx(metrics.log_loss(held, np.full(100, share)))
+        assert always.accuracy == pytest.approx((held < 0).mean())
+        assert always.gain == 0.0
+        assert zero.mean == pytest.approx(math.log(2))
+        assert np.isnan([zero.accuracy, zero.balanced, zero.gain]).all()
+        assert optimum.balanced == pytest.approx(metrics.balanced_accuracy_score(held, np.sign(scores)))
+        assert optimum.gain == pytest.approx((np.sign(scores) == held).mean() - always.accuracy)
+        assert optimum.precision == pytest.approx(metrics.average_precision_score(held, scores))
+        assert (zero.auc, optimum.auc) == (0.5, pytest.approx(metrics.roc_auc_score(held, p)))

@@ -9,6 +9,7 @@ from dpbench import schema as schemas
 from dpbench.errors import UserError
 from dpbench.schema import Column, Target, read_table
 from dpbench.schema.encoding import encoding_of, target_values
+from dpbench.schema.look import CATEGORIES, CLASSES, COUNTED
 
 N = 120
 REAL = {
@@ -191,3 +192,106 @@ def test_labels_keep_their_type_there_and_back(tmp_path):
     for twice in ((1, "1"), (True, "True"), ("a", " a ")):
         with pytest.raises(ValueError, match="must be different"):
             Target(name="y", classes=twice)
+
+
+def drafted(cells, target=("u", "v", "w")):
+    """The column of a draft, and the remark on it, of a table of these cells."""
+    table = pd.DataFrame(
+        {"a": cells, "y": np.resize(np.array(target), len(cells)), "other": np.resize([0.5, 1.5, 9], len(cells))}
+    )
+    schema, remarks = schemas.draft(table, "y")
+    return schema.columns["a"], [line for line in remarks if line.startswith("a: ")]
+
+
+BORDERS = {
+    "19 of 20 are numbers": (["x", *map(str, range(3, 22))], {"bounds": (3, 21)}, ()),
+    "18 of 20 are numbers": (["x", "z", *map(str, range(3, 21))], {"categories": 20}, ()),
+    "one number": ([4.0, None] * 5, {"bounds": (3.5, 4.5)}, ()),
+    "the last exact whole number": ([2**53 - 1, 5, 5] * 5, {"bounds": (5, 2**53 - 1)}, ()),
+    "the first code": ([2**53, 5, 5] * 5, {"categories": 2}, ()),
+    "the first code below zero": ([-(2**53), 5, 5] * 5, {"categories": 2}, ()),
+    "zeros in front": (["007", "12", "0"] * 5, {"categories": 3}, ()),
+    "dates of one year": (["2020-01-31", "2020-05-01", None] * 5, {"date": ("year", "month"), "years": (2019, 2020)},
+                          ("a: dates; their year and month are taken",)),
+    "months first": (["1/22/2020", "3/4/2021", "5/6/2020"] * 5,
+                     {"date": ("year", "month"), "years": (2020, 2021)},
+                     ("a: dates; their year and month are taken",
+                      'a: read with the month first; order = "dmy" or "mdy" says which is')),
+    "lists": ([[1], [2], [1]] * 4, {"drop": True},
+              ("a: lists or structures, of whose parts columns can be made; dropped",)),
+    "one value and gaps": (["x", None] * 6, {"categories": 1}, ()),
+    "one value": (["x"] * 12, {"drop": True}, ("a: the same in all rows; dropped",)),
+    "nothing": ([None] * 12, {"drop": True}, ("a: empty; dropped",)),
+    "as many texts as may be": ([f"t{i}" for i in range(CATEGORIES)] * 2, {"categories": CATEGORIES}, ()),
+    "one text more": ([f"t{i}" for i in range(CATEGORIES + 1)] * 2, {"drop": True},
+                      (f"a: {CATEGORIES + 1} different texts, group them first to keep them; dropped",)),
+    "too many to count": ([f"t{i}" for i in range(COUNTED + 1)], {"drop": True},
+                          ("a: more than 10,000 different texts, group them first to keep them; dropped",)),
+    "the most that are counted": ([f"t{i}" for i in range(COUNTED)], {"drop": True},
+                                  ("a: 10,000 different texts, group them first to keep them; dropped",)),
+}  # fmt: skip
+
+
+@pytest.mark.thorough_for("too many*", "the most*")
+@pytest.mark.parametrize("case", BORDERS)
+def test_what_a_column_is_drafted_as_at_the_borders(case):
+    cells, expected, said = BORDERS[case]
+    column, remarks = drafted(cells)
+    found = {name: getattr(column, name) for name in expected}
+    found |= {"categories": len(column.categories)} if "categories" in expected else {}
+    assert (found, remarks) == (expected, [*said])
+    gaps = any(cell is None for cell in cells) and not column.drop
+    assert (column.missing, "missing" in column.decide) == (("indicator", True) if gaps else ("middle", False))
+
+
+@pytest.mark.parametrize(("labels", "target"), [
+    (range(CLASSES), {"classes": tuple(range(CLASSES))}), (range(CLASSES + 1), {"bounds": (0, CLASSES)}),
+    ([-1, 1], {"classes": (-1, 1)}), ([0.5, 1.0], {"bounds": (0.5, 1.0)}), (["01", "2"], {"classes": ("01", "2")}),
+    (["1.0", "2.0"], {"classes": ("1.0", "2.0")}), (["$1", "$2"], {"bounds": (1, 2), "prefix": "$"}),
+    ([0, 1], {"classes": (False, True)}), (["b", "a"], {"classes": ("a", "b")}),
+])  # fmt: skip
+def test_what_a_target_is_drafted_as_at_the_borders(labels, target):
+    table = pd.DataFrame({"a": np.resize([0.5, 1.5, 9], 60), "y": np.resize(np.array([*labels]), 60)})
+    found = schemas.draft(table, "y")[0].target
+    assert {name: getattr(found, name) for name in target} == target
+
+
+def test_a_file_in_utf_16_is_drafted_as_one(tmp_path):
+    for order in ("utf-16", "utf-16-be"):
+        text = "\ufeff" * (order != "utf-16") + "a,y\n" + "".join(f"{i % 4},{'uv'[i % 2]}\n" for i in range(9))
+        (tmp_path / "t.csv").write_bytes(text.encode(order))
+        schema, _ = dpbench.draft_schema(tmp_path / "t.csv", "y")
+        assert (schema.encoding, schema.decide) == ("utf-16", ("encoding",)), order
+        assert schema.target.classes == ("u", "v")
+
+
+def test_all_that_a_fit_would_change_is_a_line_each_in_the_order_of_the_columns():
+    columns = {
+        "age": Column(bounds=(0, 99.5), missing="indicator"), "when": Column(date=("year",), years=(2000, 2020)),
+        "town": Column(categories=("Bonn", "Ulm")), "left": Column(drop=True),
+    }  # fmt: skip
+    whole = {"columns": columns, "unit": "id", "row_bound": 1.4}
+    schema = schemas.Schema(target=Target(name="y", bounds=(0, 10), decide=("bounds",)), **whole)
+    n = 1200
+    table = pd.DataFrame({
+        "age": [None] * 3 + ["old"] * 2 + [99.5, 100] + [50] * (n - 7), "left": 1,
+        "when": ["soon", None] + ["2010-01-01"] * (n - 2), "town": ["Kiel"] * 1100 + ["Ulm"] * 100,
+        "y": [None, "x", -1, 11, 12] + [5] * (n - 5), "id": ["", "01", "1"] + [f"p{i}" for i in range(n - 3)],
+    })  # fmt: skip
+    assert schemas.inspect(schema, table) == [
+        "schema: target: bounds came from the data: decide",
+        "age: 3 of 1,200 cells are missing",
+        "age: 2 of 1,200 cells are no number",
+        "age: 1 of 1,200 values lie beyond 0 to 99.5",
+        "when: 1 of 1,200 cells are missing",
+        "when: 1 of 1,200 cells are no date",
+        "town: 1,100 of 1,200 cells are no category of the schema",
+        "id: 1 rows without an id; they are nobody's, and move no model",
+        "id: some ids differ in Unicode form or leading zeros alone, and count as several persons; where they are one, "
+        "write each id in one way",
+        "y: 2 rows have no usable label; they become rows of zeros",
+        "y: 3 of 1,200 values lie beyond 0 to 10",
+        "row_bound: 107 of 1,200 rows are shortened",
+    ]
+    few = table[["age", "when", "town"]].head(0)
+    assert schemas.inspect(schema, few) == ["schema: target: bounds came from the data: decide"]
