@@ -2,6 +2,7 @@
 
 import gzip
 import struct
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_array
 
 from dpbench import datasets
-from dpbench.datasets import bounded_tables, drawn, real
+from dpbench.datasets import bounded_tables, cache, drawn, real
 from dpbench.errors import DataError
 from dpbench.problems import catalogue
 from tests.datasets.matlab import Twister
@@ -256,6 +257,18 @@ def test_synthetic_data_are_the_same_at_every_draw(name):
     np.testing.assert_array_equal(first[1], second[1])
     loaded = datasets.load(name)
     np.testing.assert_array_equal(loaded.X, first[0])
+
+
+SMALL = {spec.name for spec in drawn.SPECS if spec.rows * spec.columns <= 500_000} - {"breast-cancer"}
+
+
+@pytest.mark.thorough_but(*SMALL)
+@pytest.mark.parametrize("name", [spec.name for spec in drawn.SPECS])
+def test_what_is_drawn_or_bundled_is_what_results_were_computed_on(name):
+    spec = datasets.describe(name)
+    assert spec.versioned in cache.pinned()
+    parts = cache.parts_of(*spec.prepare({}))
+    cache.check(spec.versioned, Path(), cache.digest(parts), parts)
 
 
 def test_synthetic_follows_its_logistic_model():
