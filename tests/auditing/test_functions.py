@@ -1,13 +1,15 @@
 """Other people's callables: what is private passes, what is not fails, by what is returned alone."""
 
+import dataclasses
+import itertools
 import re
 import sys
 
 import numpy as np
 import pytest
 
-from dpbench.auditing.claims import reach
-from dpbench.auditing.functions import AuditTarget, audit_callable, pairs
+from dpbench.auditing.claims import BEST, PureClaim, least_runs, reach
+from dpbench.auditing.functions import AuditTarget, Pair, audit_callable, pairs
 from dpbench.auditing.runs import LEVEL
 from dpbench.errors import UserError
 from dpbench.privacy.ledger import Relation
@@ -98,3 +100,45 @@ def test_what_too_few_runs_cannot_reach_is_said():
     assert done.least > 10_000
     with pytest.raises(UserError, match="runs must be at least 40"):
         audit_callable(mean(1.0), 1.0, runs=3)
+
+
+def test_pairs_are_of_rows_at_the_corners_of_what_is_declared():
+    """Rows of [0, 1] x [0, 3] of norm 2 at most: the corners are drawn in, and no pair has one row twice."""
+    target = AuditTarget(mean(1.0), low=0.0, high=[1.0, 3.0], row_norm=2.0, d=2, sizes=(3,), labels=(-1.0, 1.0, 7.0))
+    found = {pair.words: pair for pair in pairs(target)}
+    corners = {"low": [0, 0], "high": np.array([1, 3]) * 2 / 10**0.5, "turns": [0, 2], "middle": [0, 0]}
+    at = {f"x {name}, y {y}": (x, y) for name, x in corners.items() for y in (-1, 1)}
+    apart = [(one, other) for one, other in itertools.combinations(at, 2)
+             if list(at[one][0]) != list(at[other][0]) or at[one][1] != at[other][1]]  # fmt: skip
+    whole = {f"3 rows at x {where}, of which one at {one} or at {other}": (where, at[one], at[other])
+             for where in corners for one, other in apart}  # fmt: skip
+    assert found.keys() == whole.keys() | {f"3 rows at x {name}, with and without the label 7" for name in corners}
+    for words, (where, one, other) in whole.items():
+        for (X, y), (x, label) in zip(found[words][:2], (one, other), strict=True):
+            np.testing.assert_allclose(X, [corners[where], corners[where], x], err_msg=words)
+            assert y.tolist() == [-1, 1, label]
+    (X, y), (same, instead) = found["3 rows at x high, with and without the label 7"][:2]
+    assert (same == X).all()
+    assert X.shape == (3, 2)
+    assert (y.tolist(), instead.tolist()) == ([-1, 1, 7], [-1, 1, -1])
+    removed = next(iter(pairs(dataclasses.replace(target, relation=Relation.ADD_REMOVE))))
+    assert [[*map(len, world)] for world in removed[:2]] == [[3, 3], [2, 2]]
+
+
+def test_as_many_runs_as_the_claim_needs_are_enough():
+    enough, pair = least_runs(PureClaim(1.0), LEVEL, BEST), next(pairs(AuditTarget(mean(1.0))))
+    target = AuditTarget(mean(1.0), pairs=(pair,))
+    assert [audit_callable(target, 1.0, runs=runs).least for runs in (enough, enough - 1)] == [0, enough]
+
+
+def test_a_released_constant_claims_its_delta_too():
+    """At (0.1, 0.5) half of the runs may show the row; at (0.1, 0) they may not."""
+
+    def shows(X, y, epsilon, rng):
+        return y[-1] if rng.random() < 0.4 else 0.0
+
+    X = np.zeros((2, 1))
+    pair = Pair((X, np.array([1.0, 1.0])), (X, np.array([1.0, -1.0])), "the last label")
+    told = [audit_callable(AuditTarget(shows, delta=delta, pairs=(pair,)), 0.1, runs=400) for delta in (0.5, 0.0)]
+    assert [done.passed for done in told] == [True, False]
+    assert [(done.epsilon, done.delta) for done in told] == [(0.1, 0.5), (0.1, 0.0)]

@@ -138,3 +138,16 @@ def test_the_arithmetic_that_is_audited_is_that_of_a_release(monkeypatch):
 @pytest.mark.slow
 def test_classes_that_are_read_off_the_data_fail(targets):
     assert not audit_callable(targets.classes_of_data, 1.0, runs=200).passed
+
+
+def test_one_person_is_at_the_upper_ends_and_the_others_in_the_middle_of_what_is_public(tmp_path):
+    schema = estimators(tmp_path)["schema"].schema
+    assert [row.tolist() for row in functions._ends_of_schema(functions.load(schema))] == [[50.0, None], [100.0, "yes"]]
+    for bounds, ends in (((-1, 3), [[1, 1], [3, 3]]), (([0, 0], [1, 2]), [[0.5, 1], [1, 2]]),
+                         (([0, 0, 4], [1, 2, 4]), [[0.5, 1, 4], [1, 2, 4]])):  # fmt: skip
+        assert [row.tolist() for row in functions._ends_of_array(SimpleNamespace(bounds=bounds))] == ends
+    first, second, words = functions._pair(3, 1, "person")
+    others = [[1, 0], [2, 0], [3, 0]]
+    assert (first[0].tolist(), first[1].tolist()) == ([[0, 1]] * 3 + others, [1, 1, 1, 0, 1, 0])
+    assert (second[0].tolist(), second[1].tolist()) == ([[0, 1], *others], [0, 0, 1, 0])
+    assert words.startswith("all rows of one person, 3 or 1, at the upper ends with the last label, or with the first")

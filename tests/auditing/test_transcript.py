@@ -1,5 +1,7 @@
 """What a replay answers and writes down, and that scores are the log-likelihood ratios they claim to be."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 from scipy import stats
@@ -7,7 +9,7 @@ from scipy import stats
 from dpbench.auditing import noise, scores
 from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import ObjectivePerturbation, Relation
+from dpbench.privacy.ledger import Gaussian, ObjectivePerturbation, Poisson, Relation, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
 from tests.privacy.laws import follows
 
@@ -168,3 +170,53 @@ def test_noise_that_is_used_twice_is_noticed_whatever_multipliers_replicates_hav
             value, z = np.zeros((1, 2)), 2.0 + apart * i
             run.member(i).gaussian(value, sensitivity=1.0, noise_multiplier=z, label=label)
     assert ("not fresh" in noise.fault(run)) != fresh
+
+
+def of_one_label(act, **values):
+    """Scores of the label "x" of a run of `act(mechanisms, value)` on the first data set, and the run."""
+    run = recorder(50)
+    act(run, values["first"])
+    replays = [ReplayedRun(run) for _ in range(3)]
+    for replay, name in zip(replays, ("first", "second", "neither"), strict=True):
+        act(replay, values[name])
+    return scores.of_label("x", run, *replays), run
+
+
+@pytest.mark.parametrize("event", [None, Poisson(0.25, Gaussian(2.0)), WithoutReplacement(8, 2, Gaussian(2.0))])
+def test_the_score_of_a_label_is_that_of_one_number_on_the_line_between_its_values(event):
+    """Two values 5 apart, of which the ledger has it that they are 1/z apart at most in units of the noise."""
+    line = np.array([0.6, -0.8])
+
+    def act(m, value):
+        m.laplace(np.zeros(m.k), sensitivity=1.0, epsilon=1.0, label="another")
+        m.gaussian(np.tile(value, (m.k, 1)), sensitivity=3.0, noise_multiplier=2.0, label="x")
+
+    found, run = of_one_label(act, first=5 * line, second=0 * line, neither=line)
+    output, kept = run.tape[None][1].output @ line, run.tape[None][1]
+    if event is None:
+        x = (output - 2.5) / 6.0
+        expected = stats.norm.logpdf(x, 0.25, 1) - stats.norm.logpdf(x, -0.25, 1)
+    else:
+        missing = isinstance(event, Poisson)  # of Poisson samples the row is there or not; of others it is replaced
+        at = {"first": 5 * line, "second": 0 * line, "neither": line}
+        run.tape[None][1] = dataclasses.replace(kept, event=event)
+        others = []
+        for name in at:
+            replay = ReplayedRun(run)
+            replay.tape[None] = [run.tape[None][0], dataclasses.replace(kept, value=np.tile(at[name], (50, 1)))]
+            others.append(replay)
+        found = scores.of_label("x", run, *others)
+        x = (output - (1.0 if missing else 2.5)) / 6.0
+        low, high = (0.0, 0.5) if missing else (-0.25, 0.25)
+        of = {shift: stats.norm.pdf(x, shift, 1) for shift in (low, 0.0, high)}
+        expected = np.log(0.75 * of[0.0] + 0.25 * of[high]) - np.log(0.75 * of[0.0] + 0.25 * of[low])
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_the_score_of_a_label_of_single_numbers_with_laplace_noise_is_by_its_law():
+    found, run = of_one_label(
+        lambda m, value: m.laplace(np.full(m.k, value), sensitivity=3.0, epsilon=0.5, label="x"),
+        first=2.0, second=-1.0, neither=0.0,
+    )  # fmt: skip
+    x = (run.tape[None][0].output - 0.5) / 6.0
+    np.testing.assert_allclose(found, np.abs(x + 0.25) - np.abs(x - 0.25), atol=1e-12)

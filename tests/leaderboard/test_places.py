@@ -1,6 +1,7 @@
 """Places from made-up rows: what a score is, and that nobody gains by what is left out or by who else is there."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from dpbench.leaderboard import places
 from dpbench.leaderboard.places import AUTO, CLIP, NOTHING
+from dpbench.problems import Problem
 
 PROBLEMS = ["a", "b", "c", "d", "e"]
 SCALE = places.Scale(places.EXCESS, dict.fromkeys(PROBLEMS, 1.0))
@@ -222,3 +224,75 @@ def test_the_board_has_many_families_of_all_sizes():
     assert min(n for n, _ in sizes) <= 300 < 100_000 <= max(n for n, _ in sizes)
     assert max(d for _, d in sizes) >= 20_000
     assert {tracks.kind(p) for p in problems} == {kind for kind in tracks.KINDS if not kind.startswith(tracks.PERSONS)}
+
+
+def test_a_table_of_places_is_means_with_intervals_of_students_t():
+    """Four families, two methods with a spread: half-widths by hand, for two at once (Šidák)."""
+    from scipy import stats
+
+    scores = pd.DataFrame({"b": [-1.0, -0.5, -0.5, 0.0], "a": [-2.9, -2.9, -2.9, -2.9], "c": [2.5, 1.0, 2.0, 2.5],
+                           NOTHING: [0.0] * 4})  # fmt: skip
+    t = stats.t.ppf((1 + 0.95**0.5) / 2, 3)
+    half = {name: t * scores[name].std() / 2 for name in "bc"}
+    lines = places.placements(scores, {"a": "M_j"})
+    assert [(one.algorithm, one.place, one.apart) for one in lines] == [
+        ("a", 0, False), ("b", 1, False), (NOTHING, 2, False), ("c", 3, True)]  # fmt: skip
+    found = {one.algorithm: (one.score, one.low, one.high) for one in lines}
+    assert found["a"] == pytest.approx((-2.9, -2.9, -2.9))
+    assert found["b"] == pytest.approx((-0.5, -0.5 - half["b"], -0.5 + half["b"]))
+    assert found["c"] == pytest.approx((2.0, 2.0 - half["c"], 3.0))  # scores end at 3
+    assert found[NOTHING] == (0.0, 0.0, 0.0)
+    assert lines[1].interval == f"-0.50 [{-0.5 - half['b']:.2f}, {-0.5 + half['b']:.2f}]"
+    assert places.placements(scores.head(0)) == []
+
+
+def test_a_price_is_the_ratio_of_mean_losses_over_families_with_its_interval():
+    from scipy import stats
+
+    def losses_of(**values):
+        return places.means(places.losses(rows(a={p: [v] for p, v in values.items()})))
+
+    rule = losses_of(a=1.0, b=1.0, c=2.0, d=0.0, e=0.0)
+    found = places.price(rule, losses_of(a=10.0, b=1000.0, c=2.0, d=0.0, e=1.0), FAMILIES)
+    logs = np.array([2.0, 0.0, 0.0, -CLIP])  # a and b are one family; nothing lost and something lost is the clip
+    half = stats.t.ppf(0.975, 3) * logs.std(ddof=1) / 2
+    assert found[:3] == pytest.approx((10 ** logs.mean(), 10 ** (logs.mean() - half), 10 ** (logs.mean() + half)))
+    assert (found.cells, found.families) == (5, 4)
+    assert np.isnan(places.price(rule, rule.head(0), {})[:3]).all()
+
+
+def test_what_w_0_and_the_optimum_lose_is_written_for_what_is_fetched_and_the_rest_stays(tmp_path, monkeypatch):
+    from dpbench.leaderboard import nulls, tracks
+    from dpbench.problems import catalogue
+
+    names = ["gen-tiny", "iris", "a-name-with-old-numbers", "gen-small"]
+    monkeypatch.setattr(nulls, "FILE", tmp_path / "nulls.toml")
+    monkeypatch.setattr(tracks, "grid", lambda: {"full": [SimpleNamespace(problems=names[:3])]})
+    monkeypatch.setattr(catalogue, "recipe_of", lambda name: SimpleNamespace(dataset=name))
+    monkeypatch.setattr(nulls.datasets, "available", lambda name: name in ("gen-tiny", "iris"))
+    (tmp_path / "nulls.toml").write_text("[excess]\na-name-with-old-numbers = 0.5\ngone = 1.0\n[held]\n[best]\n")
+    drawn, held = (SimpleNamespace(held_out=one) for one in (None, (1, 2)))
+    monkeypatch.setattr(nulls, "build", lambda name: held if name == "iris" else drawn)
+    monkeypatch.setattr(nulls, "null_excess", lambda problem: 1 / 3)
+    for gain, best in ((1.99, {}), (2.0, {"iris": 3.0})):  # at least two standard errors
+        nulls.nulls.cache_clear()
+        monkeypatch.setattr(nulls, "held_losses", lambda problem, gain=gain: (5.0, 5.0 - gain, 1.0))
+        nulls.main()
+        nulls.nulls.cache_clear()
+        assert nulls.nulls() == {"a-name-with-old-numbers": 0.5, "gen-tiny": 0.3333333333, "iris": 0.3333333333}
+        assert nulls.nulls("held") == {"iris": 5.0}
+        assert nulls.nulls("best") == best
+    nulls.nulls.cache_clear()
+
+
+def test_a_gain_on_rows_held_out_has_the_error_of_a_mean_of_differences():
+    from dpbench.leaderboard import nulls
+
+    rng = np.random.default_rng(0)
+    X, y = rng.uniform(-0.5, 0.5, (60, 2)), rng.choice([-1.0, 1.0], 60)
+    problem = Problem(X[:40], y[:40], l2=0.1)
+    problem.held_out = X[40:], y[40:]
+    w = problem.optimum().w
+    of_each = np.log(2), np.log1p(np.exp(-y[40:] * (X[40:] @ w)))
+    error = (of_each[0] - of_each[1]).std(ddof=1) / 20**0.5
+    assert nulls.held_losses(problem) == pytest.approx((np.log(2), of_each[1].mean(), error))
