@@ -201,17 +201,14 @@ def _compare_grid(archive: content.PaperArchive, rows: list[Stated], result: Ver
             return
     asked, keys = planned.by_key, {one.row.key for one in rows}
     if missing := len(asked.keys() - keys):
-        result.unchecked.append(
-            f"{counted(missing, 'run')} of its grid {'has' if missing == 1 else 'have'} no row in it"
-        )
-    if planned.waiting:
-        waiting = counted(len(planned.waiting), "combination")
-        result.unchecked.append(f"{waiting} of its grid wait for rows that are not in it")
+        result.unchecked.append(f"{counted(missing, 'run')} of its grid without a row in it")
+    if waiting := len(planned.waiting):
+        result.unchecked.append(f"{counted(waiting, 'combination')} of its grid, for want of rows that are not in it")
     if other := len(keys - asked.keys()):
         result.unchecked.append(f"{counted(other, 'row')} of runs that its grid, as installed here, does not ask for")
     done = {one.row.key for one in rows if one.row.status in RESULTS}
     if untraced := sum(job.trace and key in done - archive.traces.keys() for key, job in asked.items()):
-        result.unchecked.append(f"{counted(untraced, 'run')} of its grid have no trace in it")
+        result.unchecked.append(f"{counted(untraced, 'run')} of its grid without a trace in it")
 
 
 def _sampled(rows: list[Stated], sample: int, result: Verified) -> None:

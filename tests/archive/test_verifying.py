@@ -7,6 +7,7 @@ import re
 import shutil
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -467,9 +468,9 @@ def test_the_committed_rows_of_a_paper_hold_where_its_data_are(tmp_path, name):
     found = dpbench.verify(made.path, sample=1, seed=1, accept=["seconds"])
     assert found.problems == []
     # Runs of o2nc without noise follow the kinks of the loss: which of them the sample draws is chance.
-    lacking = re.compile("are not fetched$|chaotic|have no (row|trace) in it$|wait for rows|more than 20 minutes$")
+    lacking = re.compile("are not fetched$|chaotic|without a (row|trace) in it$|for want of rows|more than 20 minutes$")
     assert [line for line in found.unchecked if not lacking.search(line)] == []
-    assert any(line.endswith("no row in it") for line in found.unchecked) == (made.rows < made.planned)
+    assert any(line.endswith("without a row in it") for line in found.unchecked) == (made.rows < made.planned)
 
 
 def test_the_exit_code_says_what_became_of_it(site, archived, tmp_path):
@@ -635,7 +636,7 @@ def test_rows_that_were_not_run_are_counted(site, archived, tmp_path, results):
         made = dpbench.archive(NAME, "small", results=tmp_path, out=tmp_path / "part.zip")
         assert (made.rows, made.planned) == (6, 8)
         found = dpbench.verify(made.path, sample=6, accept=["seconds"])
-    assert (found.outcome, found.unchecked) == ("not checked", ["2 runs of its grid have no row in it"])
+    assert (found.outcome, found.unchecked) == ("not checked", ["2 runs of its grid without a row in it"])
 
 
 def test_other_code_than_that_which_is_installed_is_named(site, archived, tmp_path):
@@ -645,3 +646,102 @@ def test_other_code_than_that_which_is_installed_is_named(site, archived, tmp_pa
     with installed(site, NAME):
         found = dpbench.verify(other, sample=0)
     assert any("archived_paper/grid.toml differ" in line for line in found.unchecked)
+
+
+OTHERWISE = {
+    "": {},
+    "it says another problem than its key stands for": {"row": {"problem": "log1"}},
+    "it says another clip than its key stands for": {"row": {"settings": {"clip": 2.0, "more": 1}}},
+    "it says another delta than its key stands for": {"row": {"delta": 2e-6}},
+    "it says another relation than its key stands for": {"row": {"relation": "replace-one"}},
+    "it is of the experiment 'an\\u2028other'": {"row": {"experiment": "an\u2028other"}},
+    "it has seconds, of a run that was not timed": {"row": {"seconds": 1.0}},
+    "it has no seconds, of a run that was timed": {"timed": 1},
+}
+
+
+@pytest.mark.parametrize("said", OTHERWISE)
+def test_a_row_is_of_what_its_key_hashes(said):
+    told = {"problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "delta": 1e-6, "relation": "add-remove",
+            "settings": {"clip": 1.0}}  # fmt: skip
+    row = {"problem": "synthetic", "algorithm": "dp-gd", "epsilon": 1.0, "delta": 1e-6, "relation": "add-remove",
+           "settings": {"clip": 1.0}, "experiment": "mine", "status": "done", "seed": 3}  # fmt: skip
+    given = OTHERWISE[said]
+    row |= given.get("row", {}) | {"timed": given.get("timed", 0)}
+    one = Row(key=Keys(told)(3, row["timed"]), **row)
+    assert [*verifying._of_its_key(verifying.Stated(told, one), "mine")] == [said] * bool(said)
+
+
+def test_seconds_of_a_trace_are_of_a_timed_run_as_well():
+    told = {"problem": "synthetic", "epsilon": 1.0, "delta": "n^-2", "settings": {}}
+    row = Row(key=Keys(told)(0, 0), problem="synthetic", epsilon=1.0, delta=1e-6, experiment="mine")
+    for seconds, said in (([None, None], []), ([None, 0.1], ["it has seconds, of a run that was not timed"])):
+        stated = verifying.Stated(told, row, SimpleNamespace(seconds=seconds))
+        assert [*verifying._of_its_key(stated, "mine")] == said
+
+
+def test_seeds_that_are_left_out_are_counted_over_all_settings():
+    rows = [verifying.Stated({"T": T}, Row(key=f"{T}-{seed}", seed=seed))
+            for T, seeds in enumerate([(0, 1), (1, 2), (0, 2), (0,)]) for seed in seeds]  # fmt: skip
+    assert [*verifying._seeds(rows)] == ["2 settings without the first of their seeds: some are left out"]
+    assert [*verifying._seeds([*rows[:2], *rows[:2]])] == ["2 rows of a run that has another row"]
+    archive = SimpleNamespace(rows=[({}, rows[0].row)], traces={"0-0": 1, "x": 1, "y": 1})
+    assert [*verifying._traces(archive)] == ["2 traces of a run that has no row"]
+
+
+def test_all_that_an_archive_lacks_of_its_grid_is_a_line_each(monkeypatch):
+    rows = [verifying.Stated({}, Row(key=key, status=status)) for key, status in
+            (("a", "done"), ("b", "done"), ("c", "died"), ("extra", "done"))]  # fmt: skip
+    asked = {key: SimpleNamespace(trace=True) for key in ("a", "b", "c", "new")}
+    planned = SimpleNamespace(by_key=asked, waiting=["one", "two"])
+    found = SimpleNamespace(blocks=lambda profile: profile)
+    monkeypatch.setattr(verifying.experiments, "names", lambda: ["mine"])
+    monkeypatch.setattr(verifying.experiments, "get", lambda name: found)
+    monkeypatch.setattr(verifying.paper, "files_of", lambda _: ({f"{i}.py": b"" for i in range(5)}, None))
+    monkeypatch.setattr(verifying, "plan", lambda blocks, store: planned)
+    code = {"0.py": b"", "4.py": b"other", "x-1.dist-info/METADATA": b""}
+    archive = SimpleNamespace(manifest=SimpleNamespace(experiment="mine", profile="full"), code=code, traces={"a": 1})
+
+    def said():
+        result = verifying.Verified(archive.manifest, "", 0, 4, [])
+        verifying._compare_grid(archive, rows, result)
+        return result.checked, result.unchecked
+
+    assert said() == ([], [
+        "the installed mine is another version of it: 1.py, 2.py, 3.py differ",
+        "1 run of its grid without a row in it", "2 combinations of its grid, for want of rows that are not in it",
+        "1 row of runs that its grid, as installed here, does not ask for", "1 run of its grid without a trace in it",
+    ])  # fmt: skip
+    archive.code = {f"{i}.py": b"" for i in range(5)}
+    planned.waiting, planned.by_key = [], {key: SimpleNamespace(trace=False) for key in "abc"}
+    del rows[3]
+    assert said() == (["the code of mine is that which is installed here"], [])
+    monkeypatch.setattr(verifying, "plan", lambda blocks, store: {}["none"])
+    assert said()[1] == ["its grid cannot be planned here on its rows (KeyError)"]
+    monkeypatch.setattr(verifying.experiments, "names", lambda: [])
+    assert said() == ([], ["its experiment mine is not installed here; code in the archive is not run"])
+
+
+def test_a_run_of_twenty_minutes_is_made_again_and_one_of_more_is_not(monkeypatch):
+    job = SimpleNamespace(key="k", parsed=lambda: SimpleNamespace(T=7), private=True)
+    one = SimpleNamespace(job=job, row=SimpleNamespace(key="k"))
+    monkeypatch.setattr(verifying, "work", lambda job: 5)
+    monkeypatch.setattr(verifying, "describe", lambda job, settings: Row(key=job.key))
+    for seconds in (1200.0, 1200.1):
+        monkeypatch.setattr(verifying, "seconds", lambda *of, took=seconds: took if of == (5, 7, 1) else 0.0)
+        found = verifying._before(one)
+        assert (found == "it would take more than 20 minutes") == (seconds > 1200)
+    one.row.key = "another"
+    assert verifying._before(one) == "another version of its method, data or problem is installed here"
+
+
+def test_a_line_that_is_no_row_is_named_by_its_number():
+    line = {"identity": {}, "key": "0" * 32}
+    for more, said in (
+        ({"settings": "{"}, "rows.jsonl, line 2: Input data was truncated"),
+        ({"seed": 1.5}, "rows.jsonl, line 2: Expected `int | null`, got `float` - at `$.seed`"),
+    ):
+        text = "".join(json.dumps(one) + "\n" for one in (line, line | more))
+        with pytest.raises(UserError) as error:
+            content._paper(None, {"rows.jsonl": text.encode()})
+        assert str(error.value) == said

@@ -1,8 +1,13 @@
 """The sandbox: what bubblewrap is asked for, and, with a stand-in for it, how code in it starts, speaks and ends."""
 
+import errno
+import platform
+import subprocess
+import sys
 import time
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from dpbench.errors import UserError
@@ -95,3 +100,56 @@ def test_bubblewrap_shares_nothing_and_shows_no_folder_to_write(tmp_path, monkey
     ]
     shown = [words[i + 1] for i, word in enumerate(words) if word.startswith("--ro-bind")]
     assert not {"/", "/etc", "/root", "/home", "/var", "/run", str(tmp_path)} & set(shown)
+
+
+@pytest.mark.parametrize(("kind", "within", "beyond"), [
+    (wire.WORD, ["", "x" * 80, "a b"], ["x" * 81, "a\nb", "\u202e"]),
+    (wire.TEXT, ["", "x" * 400], ["x" * 401, "a\tb"]),
+    (wire.NAME, ["ab", "a" * 40, "dp-gd-2"], ["a", "a" * 41, "Dp", "2d", "dp-", "dp--gd", "dp_gd", "dp-gd\n"]),
+    (wire.COUNT, [1, 10**8], [0, 10**8 + 1]), (wire.INDEX, [0, 2**40], [-1, 2**40 + 1]),
+    (wire.SETTING, ["T", "x_1", "a" * 80], ["a" * 81, "1a", "_a", "", "a-b", "T\n"]),
+    (wire.POSITIVE, [2.0**-900, 2.0**900], [0.0, 2.0**-901, 2.0**901, float("inf"), float("nan"), -1.0]),
+    (wire.WEIGHT, [0.0, 2.0**900], [-1e-9, 2.0**901, float("nan")]),
+])  # fmt: skip
+def test_words_and_numbers_that_are_sent_are_of_these_ranges(kind, within, beyond):
+    assert [msgspec.convert(one, kind) for one in within] == within
+    for one in beyond:
+        with pytest.raises(msgspec.ValidationError):
+            msgspec.convert(one, kind)
+
+
+# As the kernel's tables have them (asm/unistd_64.h, asm-generic/unistd.h): x86_64, aarch64.
+NUMBERS = {
+    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281), "clone3": (435, 435),
+    "unshare": (272, 97), "io_uring_setup": (425, 425), "add_key": (248, 217), "request_key": (249, 218),
+    "keyctl": (250, 219), "shmget": (29, 194), "semget": (64, 190), "msgget": (68, 186), "mq_open": (240, 180),
+    "flock": (73, 32), "memfd_create": (319, 279), "kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131),
+    "rt_sigqueueinfo": (129, 138), "rt_tgsigqueueinfo": (297, 240), "pidfd_open": (434, 434), "ptrace": (101, 117),
+    "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+}  # fmt: skip
+TRIED = """
+import ctypes, sys
+from dpbench.serving import sandbox
+assert sandbox.alone()
+libc = ctypes.CDLL(None, use_errno=True)
+for number in map(int, sys.argv[1:]):
+    came = libc.syscall(ctypes.c_long(number), *[ctypes.c_long(-1)] * 6)
+    print(number, ctypes.get_errno() if came == -1 else 0)
+"""
+
+
+@pytest.mark.skipif(platform.machine() not in sandbox.CALLS, reason="system calls are filtered on two machines")
+def test_calls_that_leave_the_process_are_refused_and_others_are_not():
+    """At arguments that none of them takes: what passes the filter fails for another reason."""
+    for place, (machine, clone) in enumerate({"x86_64": 56, "aarch64": 220}.items()):
+        assert sandbox.CALLS[machine][1] == clone
+        assert {*sandbox.CALLS[machine][2]} == {each[place] for each in NUMBERS.values()} - {None}
+    mine = [*sandbox.CALLS].index(platform.machine())
+    refused = {each[mine]: name for name, each in NUMBERS.items() if each[mine] is not None}
+    clone, close, other_set = sandbox.CALLS[platform.machine()][1], (3, 57)[mine], 0x40000000
+    command = [sys.executable, "-c", TRIED, *map(str, [*refused, clone, other_set, close])]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found = {int(number): int(error) for number, error in map(str.split, done.stdout.splitlines())}
+    falls_back = {"clone3", "memfd_create"}
+    expected = {number: errno.ENOSYS if name in falls_back else errno.EPERM for number, name in refused.items()}
+    assert found == expected | {clone: found[clone], other_set: errno.EPERM, close: errno.EBADF}
