@@ -417,3 +417,33 @@ def test_a_plug_in_is_served_and_its_file_is_not_run_to_read_a_model(tmp_path):
     assert caught.value.__context__ is None
     with pytest.raises(UserError, match="no guarantee for bytes: it declares no bound on the rows"):
         dpbench.fit(X / 2, np.sign(X[:, 0]), algorithm=f"{file}:Unbounded", arithmetic="bytes", **trusted)
+
+
+NUMBERS = {"target_bounds": (-2, 2)}
+KNOWN = {  # what is given beside bounds and classes: what the loaded model has otherwise, beside the default's method
+    "the default": ({"classes": [0, 1]}, {"l2": 1 / (300 * 3)}),
+    "a ridge": ({"classes": [0, 1], "l2": 0.5, "row_bound": None}, {}),
+    "a bound": ({"classes": [0, 1], "row_bound": 0.7, "fit_intercept": False}, {"l2": 1 / (300 * 2)}),
+    "settings": ({"classes": [0, 1], "algorithm": "dp-gd", "settings": {"T": 3}, "precision": "float32"},
+                 {"l2": 1 / (300 * 3)}),
+    "weights": ({"classes": [0, 1, 2], "class_weight": {0: 1.0, 1: 2.0, 2: 0.5}, "l2": 0.1}, {}),
+    "persons": ({"classes": [0, 1], "unit": True}, {"l2": 1 / (150 * 3)}),
+    "intervals": (NUMBERS | {"intervals": True}, {"row_bound": None, "settings": {"intervals": True}}),
+    "numbers": (NUMBERS | {"arithmetic": "bytes"}, {"l2": 0.0}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", KNOWN)
+def test_a_loaded_model_has_the_arguments_that_it_was_fitted_with(case, tmp_path):
+    """Bounds and classes are in its schema; the method and the ridge are those that the default chose."""
+    given, other = KNOWN[case]
+    kind = dpbench.PrivateRegressor if "target_bounds" in given else dpbench.PrivateClassifier
+    X = np.random.default_rng(1).uniform(-1, 1, (300, 2))
+    y = X[:, 0] if "target_bounds" in given else np.arange(300) % len(given["classes"])
+    model = kind(2.0, 1e-5, bounds=(-1, 1), **given)
+    model.fit(X, y, **({"groups": np.arange(300) // 2} if "unit" in given else {})).save(tmp_path / "m.json")
+    expected = {"algorithm": model.algorithm_} | other | dict.fromkeys(("bounds", "classes", "target_bounds"))
+    asked, found = (one.get_params(deep=False) for one in (model, dpbench.load_model(tmp_path / "m.json")))
+    assert found == {name: expected.get(name, value) for name, value in asked.items()} | {
+        "l2": pytest.approx(found["l2"] if found["l2"] is None else {**asked, **expected}["l2"])
+    }
