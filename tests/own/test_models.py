@@ -427,3 +427,51 @@ def test_one_label_does_not_decide_whether_objective_perturbation_ends(loss, odd
     y = X[:, 0].copy()
     y[7] = odd
     assert np.isfinite(dpbench.fit(X, y, algorithm="objpert", epsilon=1.0, loss=loss).w).all()
+
+
+# By name: the kind of target, what is given, and the coefficients and intercepts of a fit with the seed 3.
+SEEDED = {
+    "two": ("two", {}, [2.83115, -4.92324, -0.462905, 1.18704]),
+    "two, for the bytes": ("two", {"arithmetic": "bytes"}, [2.32901, -4.05558, 4.69675, 0.959058]),
+    "two, few": ("two", {"epsilon": 0.3}, [0.0549039, 0.0511522, -0.298931, 0.0988442]),
+    "two, private bound": ("two", {"row_bound": "private", "algorithm": "dp-gd"},
+        [1.96592, -2.44941, -0.0556439, 0.513719]),
+    "two, float32": ("two", {"algorithm": "dp-sgd", "precision": "float32"}, [2.0693, -2.18124, -0.102918, 0.538678]),
+    "weights": ("two", {"class_weight": {0: 1.0, 1: 0.25}}, [2.61324, -2.25181, -0.0646758, -0.795967]),
+    "three": ("three", {},
+        [-4.54005, 6.06295, -1.50207, 1.36374, 0.0930523, -0.552184,
+         4.79632, -3.19233, 0.47014, -2.89437, 1.16388, -1.81105]),
+    "three, each": ("three", {"algorithm": "dp-gd"},
+        [-2.21598, 1.83678, -0.333429, 0.415716, -0.682369, 0.682712,
+         1.75249, -1.26258, 0.0783398, -1.4123, 0.288173, -1.34773]),
+    "number": ("number", {}, [0.0549434, -0.103318, 0.0395451, 0.404425]),
+    "number, 8": ("number", {"epsilon": 8.0}, [0.0506773, -0.10106, 0.032786, 0.399014]),
+    "number, for the bytes": ("number", {"arithmetic": "bytes"}, [0.0625238, -0.113332, -0.017689, 0.403502]),
+    "number, few": ("number", {"epsilon": 0.05}, [0.0, 0.0, 0.0, 0.380615]),
+    "number, private bound": ("number", {"row_bound": "private"}, [0.0634898, -0.0130361, -0.258722, 0.366931]),
+    "number, adassp": ("number", {"algorithm": "adassp"}, [0.0765348, -0.322435, 0.341063, 0.477909]),
+    "number, no intercept": ("number", {"fit_intercept": False}, [0.0143404, -2.34586, -0.473329, 1.5]),
+    "number, intervals": ("number", {"intervals": True}, [0.0819311, -0.144203, 0.13843, 0.430756]),
+    "persons": ("number", {"unit": True}, [0.0701886, -0.118727, -0.0422122, 0.401153]),
+    "persons, two": ("two", {"unit": True}, [1.13295, -0.530479, -0.0243409, 0.0228728]),
+}  # fmt: skip
+
+
+@pytest.mark.thorough_for(
+    "number, 8", "number, intervals", "number, private bound", "two, f[eo]*", "weights", "persons, two"
+)
+@pytest.mark.parametrize("name", SEEDED)
+def test_a_fit_with_a_seed_is_what_it_was(name):
+    """Whoever quotes one gets it again; where a change moves these, the changelog says so under "Numbers changed"."""
+    target, given, expected = SEEDED[name]
+    rng, rows = np.random.default_rng(5), 200 if "few" in name else 2400
+    X = rng.uniform(-1, 1, (2400, 3)) * [1.0, 0.5, 0.05] + [0, 0.3, 0]
+    z, noise = X @ [1.0, -2.0, 3.0], rng.logistic(size=2400)
+    y = {"two": (z + 0.3 * noise > -0.5).astype(int), "three": np.digitize(z, [-1, 0.2]),
+         "number": 0.05 * z + 0.4 + 0.01 * noise}[target]  # fmt: skip
+    kind = PrivateRegressor if target == "number" else PrivateClassifier
+    public = {"two": {"classes": [0, 1]}, "three": {"classes": [0, 1, 2]}, "number": {"target_bounds": (-2, 5)}}[target]
+    model = kind(**{"epsilon": 1.0, "delta": 1e-6, "bounds": (-2, 2), "random_state": 3} | public | given)
+    model.fit(X[:rows], y[:rows], **({"groups": np.arange(rows) // 2} if "unit" in given else {}))
+    found = np.append(np.ravel(model.coef_), model.intercept_)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)

@@ -12,7 +12,7 @@ import dpbench
 from dpbench import PrivateClassifier, PrivateRegressor, load_model
 from dpbench.auditing.functions import AuditTarget, audit_callable
 from dpbench.errors import PrivacyError, UserError
-from dpbench.own import row_bound
+from dpbench.own import row_bound, window
 from dpbench.own.model import save
 from dpbench.own.row_bound import BoundSplit, Lengths, bound_of, by_rule, centred_mean, noisy_mean
 from dpbench.own.spec import Spec, of_encoding
@@ -400,3 +400,21 @@ def _saved(model):
     path = _path()
     model.save(path)
     return path
+
+
+@pytest.mark.parametrize(("arithmetic", "seed", "persons", "exact"), [
+    (None, None, False, True), (None, 0, False, False), ("bytes", None, False, True), ("bytes", 0, False, True),
+    ("real", None, False, False), ("real", 0, False, False), (None, 0, True, True),
+])  # fmt: skip
+def test_what_is_released_first_is_for_the_bytes_wherever_it_is_a_release(
+    monkeypatch, arithmetic, seed, persons, exact
+):
+    """A bound and a window from floating-point noise would not have the ε of the model that follows."""
+    asked = []
+    for module in (row_bound, window):
+        monkeypatch.setattr(module, "mechanisms_of", lambda *of: asked.append(of) or 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        row_bound.noisy_mean(np.zeros((2, 1)), 1, None, None, seed, arithmetic, of_persons=1 if persons else None)
+    with pytest.raises(ZeroDivisionError):
+        window._mechanisms(None, seed, arithmetic, persons)
+    assert asked == [(exact, seed)] * 2
