@@ -16,7 +16,8 @@ import dpbench
 from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.experiments.leaderboard import EXPERIMENT, artefacts, board
-from dpbench.problems import build
+from dpbench.leaderboard import entrants, tracks
+from dpbench.problems import Problem, build
 from dpbench.run import execute
 from dpbench.run.row import Row
 from dpbench.run.store import Store
@@ -304,3 +305,95 @@ def test_the_check_s_processes_are_those_of_every_run(made, small, tmp_path, mon
 
 def dies(*_):
     os._exit(1)
+
+
+def test_a_check_says_of_each_problem_its_scores_and_keeps_no_more_than_it_may(made, check, monkeypatch):
+    cases = (1.0, 0.1, "done"), (0.25, None, "done"), (0.1, 0.1, "diverged")
+    runs = [[Row(key="k", status=status, excess=excess)] for _, excess, status in cases]
+    ran = [checking.Replicates(PROBLEM, case[0], rows, 1.0, ServedRun(None, None, ()))
+           for case, rows in zip(cases, runs, strict=True)]  # fmt: skip
+    monkeypatch.setattr(checking, "_run_problem", lambda *_: ran)
+    monkeypatch.setattr(checking, "_copied", lambda first, *_: "" if first is ran[0].evidence else "another")
+    monkeypatch.setattr(ServedRun, "size", 5)
+    monkeypatch.setattr(checking, "KEPT", 15)
+    said = []
+    assert check(made, notify=said.append).problems == []
+    ran[1] = ran[1]._replace(error="one thing")
+    monkeypatch.setattr(checking, "KEPT", 14)
+    told = ["one thing", "its transcripts have more than 14 bytes, which are not kept"]
+    assert check(made, notify=said.append).problems == told
+    line = f"{PROBLEM}: score -1.00 at ε = 1; {{}}; score 3.00 at ε = 0.1"
+    assert said == [line.format("score 3.00 at ε = 0.25"), line.format("one thing")]
+
+
+def test_why_a_problem_is_not_run_is_said_of_each(monkeypatch):
+    names = ["gen-tiny", "iris", "diabetes-ridge", "breast-cancer-ridge"]
+    blocks = {one.problems[0]: one for one in tracks.default_blocks("full", tracks.grid())}
+    monkeypatch.setattr(tracks, "default_blocks", lambda *_: [blocks[name] for name in names])
+    monkeypatch.setattr(checking.datasets, "available", lambda name: name != "iris")
+    left_out = {}
+    tasks = checking._tasks("dp-gd", "full", names[:3], left_out)
+    assert list(tasks) == ["gen-tiny"]
+    assert len({job.seed for job in tasks["gen-tiny"]}) == len(tasks["gen-tiny"]) == blocks["gen-tiny"].seeds
+    assert all(0 <= job.seed < 2**39 for job in tasks["gen-tiny"])
+    assert left_out == {
+        "iris": "its data are not fetched (dpbench fetch iris)", "breast-cancer-ridge": "not run",
+        "diabetes-ridge": entrants.reason("diabetes-ridge", "dp-gd"),
+    }  # fmt: skip
+    with pytest.raises(UserError, match="problems: there is no 'gen-tinny' on the full board; did you mean gen-tiny"):
+        checking._tasks("dp-gd", "full", ["gen-tinny"], {})
+
+
+@pytest.fixture
+def drawn(monkeypatch):
+    """The copy of a problem that is made up, by one secret."""
+
+    def copied(X, y, loss, **changes):
+        monkeypatch.setattr(copies, "build", lambda name: Problem(X, y, loss=loss, l2=0.1, row_bound=1.0))
+        for name, value in changes.items():
+            monkeypatch.setattr(copies, name, value)
+        return copies.draw("made-up", SECRET)
+
+    return copied
+
+
+def test_labels_of_a_copy_are_those_of_its_rows_some_planted_and_some_flipped(drawn):
+    rng = np.random.default_rng(0)
+    X, y = 0.5 * rng.uniform(-1, 1, (400, 4)), np.where(rng.random(400) < 0.3, 1.0, -1.0)
+    sure = drawn(X, y, "logistic", PLANTED=0.0, FLIPPED=(0.0, 0.0))
+    assert np.array_equal(drawn(X, y, "logistic", FLIPPED=(1.0, 1.0)).y, -sure.y)
+    planted = drawn(X, y, "logistic", PLANTED=1.0, FLIPPED=(0.0, 0.0))
+    assert np.array_equal(planted.X, sure.X)
+    assert (planted.y < 0).mean() == pytest.approx((y < 0).mean(), abs=1 / 400)
+    rows = np.column_stack([planted.X, np.full(400, 0.5)])
+    w = Problem(rows, planted.y, loss="logistic", l2=1e-7, row_bound=1.5).optimum().w
+    assert (np.sign(rows @ w) == planted.y).mean() > 0.99
+    some = drawn(X, y, "logistic", PLANTED=0.2, FLIPPED=(0.0, 0.0))
+    assert 0.04 < (some.y != sure.y).mean() < 0.13  # 0.2 of the labels, of which about two in five become others
+    norms = np.linalg.norm(X, axis=1)
+    assert np.isin(np.linalg.norm(sure.X, axis=1).round(9), norms.round(9)).all()
+
+
+def test_a_mix_keeps_the_mean_of_each_class(drawn):
+    """Rows that are alike in each class are alike in the copy, at the same angle to those of the other class."""
+    first, second = np.array([0.6, 0.2, -0.3]), np.array([-0.1, 0.7, 0.2])
+    y = np.resize([1.0, -1.0, -1.0], 60)
+    found = drawn(np.where(y[:, None] > 0, first, second), y, "logistic", PLANTED=0.0, FLIPPED=(0.0, 0.0))
+    rows = [found.X[found.y == label] for label in (1.0, -1.0)]
+    assert all(np.ptp(part, axis=0).max() < 1e-12 for part in rows)
+    assert rows[0][0] @ rows[1][0] == pytest.approx(first @ second)
+
+
+def test_numbers_of_a_copy_follow_its_rows_as_the_public_ones_do_but_for_what_is_planted(drawn):
+    rng = np.random.default_rng(0)
+    X = 0.3 * rng.uniform(-1, 1, (500, 3)) + [0.2, 0, 0]
+    y = X @ [1.0, -2.0, 0.5]
+    plain = drawn(X, y, "squared", PLANTED=0.0)
+    inside = (plain.y > y.min()) & (plain.y < y.max())
+    w, *_ = np.linalg.lstsq(plain.X[inside], plain.y[inside], rcond=None)
+    assert inside.mean() > 0.9
+    np.testing.assert_allclose(plain.X[inside] @ w, plain.y[inside], atol=1e-9)
+    assert np.linalg.norm(w) == pytest.approx(np.linalg.norm([1.0, -2.0, 0.5]))  # turned
+    moved = (drawn(X, y, "squared", PLANTED=0.1).y - plain.y)[inside]
+    assert moved.std() == pytest.approx(0.2 * y.std(), rel=0.1)
+    assert abs(moved.mean()) < 0.03 * y.std()
