@@ -3,6 +3,7 @@
 import json
 import math
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -366,3 +367,38 @@ def test_a_constant_a_two_valued_and_a_target_beyond_its_bounds_are_fitted(targe
     assert np.isfinite(predicted).all()
     assert predicted.min() >= 0
     assert predicted.max() <= 100
+
+
+def test_windows_are_all_of_the_range_by_halves_and_narrow_ones_at_its_ends():
+    for deep, anywhere in ((False, 5), (True, 10)):
+        by_width = {}
+        for low, high in windows.windows(deep).tolist():
+            by_width.setdefault(high - low, []).append(low)
+        assert [*by_width] == [2.0**-j for j in range(-1, 14)]
+        for width, lows in by_width.items():
+            every = np.arange(-1, 1 - width / 2, width / 2) if width < 2 else np.array([-1.0])
+            narrow = width < 2.0 ** (1 - anywhere)
+            assert lows == (every[[0, 1, -2, -1]] if narrow else every).tolist()
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_a_target_that_is_none_counts_as_the_middle_and_one_beyond_as_the_end(monkeypatch, alone):
+    """Before anything is drawn: else one row could stop the fit, or move a count by more than one."""
+    given, y = [], np.array([np.nan, np.inf, -np.inf, 7.0, -7.0, 0.25])
+    monkeypatch.setattr(windows, "_drawn_window", lambda mechanisms, y, *more: given.append(y) or 1 / 0)
+    monkeypatch.setattr(windows, "ranks", lambda y, *more: given.append(y) or 1 / 0)
+    way = SimpleNamespace(alone=alone, planned=(), choice=0.1)
+    lengths = SimpleNamespace(most=1, others=0)
+    with pytest.raises(ZeroDivisionError):
+        windows.release(np.zeros((6, 2)), y, lengths, 1.0, way, BUDGET, seed=0)
+    with pytest.raises(ZeroDivisionError):
+        windows.choose(y, 0.1, BUDGET, 2, seed=0, arithmetic=None)
+    assert [one.tolist() for one in given] == [[0.0, 0.0, 0.0, 1.0, -1.0, 0.25]] * 2
+
+
+def test_a_window_alone_is_planned_and_in_the_ledger_and_has_no_mean():
+    found, lines = windows.choose(np.full(5000, 0.4), 0.5, BUDGET, 3, seed=0, arithmetic=None)
+    assert found.low <= 0.4 <= found.high
+    assert found.high - found.low < 0.1
+    assert (found.mean, found.middles, found.bound) == (0.0, (0.0,) * 3, 1.0)
+    assert [(line["label"], line["count"]) for line in lines] == [("window", 1)]
