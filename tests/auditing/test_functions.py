@@ -4,14 +4,16 @@ import dataclasses
 import itertools
 import re
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from dpbench.auditing import functions
 from dpbench.auditing.claims import BEST, PureClaim, least_runs, reach
 from dpbench.auditing.functions import AuditTarget, Pair, audit_callable, pairs
 from dpbench.auditing.runs import LEVEL
-from dpbench.errors import UserError
+from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.ledger import Relation
 
 
@@ -142,3 +144,58 @@ def test_a_released_constant_claims_its_delta_too():
     told = [audit_callable(AuditTarget(shows, delta=delta, pairs=(pair,)), 0.1, runs=400) for delta in (0.5, 0.0)]
     assert [done.passed for done in told] == [True, False]
     assert [(done.epsilon, done.delta) for done in told] == [(0.1, 0.5), (0.1, 0.0)]
+
+
+def test_the_error_that_is_told_is_the_last(monkeypatch):
+    monkeypatch.setattr(functions, "PILOTS", ())
+    calls, X = itertools.count(1), np.zeros((2, 1))
+
+    def fails(*_):
+        raise ValueError(f"call {next(calls)}")
+
+    target = AuditTarget(fails, pairs=(Pair((X, X[:, 0]), (X, X[:, 0]), "one pair"),))
+    done = audit_callable(target, 1.0, runs=40)
+    assert re.fullmatch(r"no call returned a number \(ValueError: call 40 \(.*\)\); nothing was audited", done.defect)
+    assert (done.runs, done.pair, done.verdicts) == (0, "one pair", {})
+
+
+SERVED = {  # what each size gives: (what is said of it), or the error with which it ends
+    "all run": ((0.1, "8 requests"), (0.2, "9 requests"), (0.3, "10 requests")),
+    "one is refused": ((0.1, "8 requests"), UserError("too few rows"), (0.3, "10 requests")),
+    "all are refused": (UserError("one"), UserError("two"), UserError("three")),
+    "one is no run": ((0.1, "8 requests"), PrivacyError("it returns something else"), (0.3, "10 requests")),
+}
+
+
+@pytest.mark.parametrize("case", SERVED)
+@pytest.mark.parametrize("steps", [True, False])
+def test_a_served_audit_says_of_each_size_what_came_of_it(monkeypatch, case, steps):
+    method, given, asked = object.__new__(functions.ServedMethod), SERVED[case], []
+    method.Settings = SimpleNamespace(__struct_fields__=("T",) if steps else ())
+    monkeypatch.setattr(functions.algorithms, "resolve", lambda name: (method, {"clip": name}))
+    monkeypatch.setattr(functions.process, "isolation", lambda: "in a box")
+    monkeypatch.setattr(functions, "_drawn", lambda method, loss, n, d: (loss, n, d))
+    monkeypatch.setattr(functions, "SERVED_AT", ((4, 2, 3), (5, 6, 7), (8, 9, 10)))
+
+    def served(method, *of):
+        came = given[len(asked)]
+        asked.append(of)
+        if isinstance(came, Exception):
+            raise came
+        return came
+
+    monkeypatch.setattr(functions, "_served", served)
+    done = functions.audit_served("mine", 2.0, seed=7, loss="squared")
+    sizes = [f"n = {n}, d = {d}{f', T = {T}' if steps else ''}" for n, d, T in functions.SERVED_AT]
+    words = [str(one) if isinstance(one, Exception) else one[1] for one in given]
+    assert asked == [
+        (("squared", n, d), {"clip": "served:mine"} | ({"T": T} if steps else {}), 2.0, 7)
+        for n, d, T in functions.SERVED_AT[: len(asked)]
+    ]
+    told = (done.algorithm, done.epsilon, done.delta, done.runs, done.code, done.defect, done.served)
+    whole = dict(zip(sizes, words, strict=True))
+    assert told == ("mine", 2.0, *{
+        "all run": (0.3, 3, "in a box", "", whole), "one is refused": (0.3, 2, "in a box", "", whole),
+        "all are refused": (0.0, 0, "in a box", "three", whole),
+        "one is no run": (0.1, 1, "in a box", f"{sizes[1]}: it returns something else", {sizes[0]: words[0]}),
+    }[case])  # fmt: skip

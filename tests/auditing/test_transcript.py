@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpbench.auditing import noise, scores
-from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun
+from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun, no_numbers
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Gaussian, ObjectivePerturbation, Poisson, Relation, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
@@ -220,3 +220,13 @@ def test_the_score_of_a_label_of_single_numbers_with_laplace_noise_is_by_its_law
     )  # fmt: skip
     x = (run.tape[None][0].output - 0.5) / 6.0
     np.testing.assert_allclose(found, np.abs(x + 0.25) - np.abs(x - 0.25), atol=1e-12)
+
+
+@pytest.mark.parametrize(("values", "plain"), [
+    ([1, 2.0, None, True], True), ([np.float64(1), np.int32(2), np.bool_(True)], True), (np.array([1.0, 2.0]), True),
+    (["a"], False), ([1.0, type("Sly", (float,), {})(2.0)], False), ([np.str_("a")], False), ([[1.0]], False),
+    (np.array([None, "x"], dtype=object), False),
+])  # fmt: skip
+def test_a_column_that_is_reported_holds_plain_numbers_and_no_other_object(values, plain):
+    columns = {"also": [1], "mine": values, "unasked": ["text"]}
+    assert no_numbers(columns, {"mine", "also", "absent"}) == ("" if plain else "mine")

@@ -123,3 +123,10 @@ def test_a_files_numeric_target_is_scored_in_its_unit(tmp_path):
     table = dpbench.read_table(tmp_path / "t.csv", schema)
     model = dpbench.PrivateRegressor(1e4, schema=schema).fit(table)
     assert model.score(table, table["y"]) > 0.9
+
+
+def test_a_fit_shows_what_it_released_and_nothing_else():
+    """A notebook prints what a cell returns: diagnostics are not private, and a plan fills pages."""
+    X, y = np.random.default_rng(0).uniform(-0.5, 0.5, (100, 2)), np.resize([1.0, -1.0], 100)
+    fit = dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0)
+    assert repr(fit) == f"Fit(released={fit.released!r}, guarantee={fit.guarantee!r}, settings={fit.settings!r})"

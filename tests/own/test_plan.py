@@ -571,3 +571,19 @@ def test_a_signal_that_no_table_can_have_is_refused(schema, signal, said):
         return
     with pytest.raises(UserError, match=said):
         worlds.check_guesses(schema, {}, signal)
+
+
+def test_a_fit_that_ended_badly_has_no_score_and_the_others_keep_theirs(monkeypatch):
+    world = worlds.simulated(NUMBER, 60, np.random.default_rng(0), shares={}, signal=0.8, test=60)
+    made = SimpleNamespace(classes=0, world=lambda number, rows: world, schema=NUMBER)
+
+    def fitted(frame, few, algorithm, *task, seed):
+        if algorithm == "diverges":
+            raise UserError("a run that diverged")
+        return {"R²": 0.5, "RMSE": float(len(few.X))}
+
+    monkeypatch.setattr(planning, "fitted", fitted)
+    best, _, bad, good = planning.one_world(0, made, [("diverges", 1.0, 60), ("works", 1.0, 40)], 60)
+    assert [*bad] == ["R²", "RMSE", "kept"]
+    assert np.isnan([*bad.values()]).all()
+    assert good == {"R²": 0.5, "RMSE": 40.0, "kept": pytest.approx(0.5 / best["R²"])}
