@@ -15,6 +15,8 @@ from dpbench.cli import main
 from dpbench.errors import UserError
 from dpbench.files import read_toml
 from dpbench.own import card, planning, registry, worlds
+from dpbench.own import statement as statements
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace
 from dpbench.schema import Column, Schema, Target
 
 FIELDS = Path(registry.__file__).with_name("registry.toml")
@@ -298,3 +300,98 @@ def test_a_card_says_in_which_order_dates_are_read_and_no_settings_where_there_a
     assert "| born | dates (ISO 8601, or day first); year are used |" in text
     assert "| since | dates (ISO 8601); year are used |" in text
     assert re.search(r"^- Made \S+ by objpert$", text, re.MULTILINE)
+
+
+def stated(**changes):
+    """A statement of two releases, without a model."""
+    composition = (CountedRelease(Gaussian(40.0), 3, "gradient"), CountedRelease(Gaussian(50.0), 1, "row bound"))
+    given = {
+        "made": "2026-11-26T10:00:00Z", "mechanism": "dp-gd", "settings": {"T": 3, "clip": 0.5}, "epsilon": 1.0,
+        "delta": 1e-6, "relation": "replace-one", "public": ["n", "the schema"], "arithmetic": "bytes",
+        "releases": statements.released(composition), "versions": {"dpbench": "0.3.0", "numpy": "2.0"}, "rows": 12_345,
+    } | changes  # fmt: skip
+    unit = given.get("unit", "")
+    of = [given[name] for name in ("epsilon", "delta", "relation", "arithmetic", "public")]
+    return statements.Statement(**{"guarantee": statements.sentence(*of, word_of=None, unit=unit)} | given)
+
+
+def test_the_whole_statement_of_rows_and_of_persons():
+    assert stated().lines() == [
+        "Made 2026-11-26T10:00:00Z by dp-gd (T=3, clip=0.5)",
+        "Guarantee: (ε = 1, δ = 1e-06)-DP under replace-one neighbours, holds for the bytes released; counts as "
+        "public: n, the schema",
+        "ε = 1, δ = 1e-06; neighbours: one row replaced by any other",
+        "Counts as public: n, the schema (n = 12,345)",
+        "Releases, and the noise of each:",
+        "  3 × gradient: Gaussian, noise multiplier 40",
+        "  1 × row bound: Gaussian, noise multiplier 50",
+        "Libraries: dpbench 0.3.0, numpy 2.0",
+        "Stated by the file, and impossible to check: n and the weights, settings that do not change the releases, "
+        "that the weights came from these releases and from nothing else, the time, and the libraries",
+    ]
+    of_persons = stated(unit="id", settings={}, arithmetic="real", charge="a mark").lines()
+    assert of_persons[0] == "Made 2026-11-26T10:00:00Z by dp-gd"
+    assert of_persons[1].startswith("Guarantee: (ε = 1, δ = 1e-06)-DP under replace-one neighbours, protects all rows "
+                                    "of one person (one value of id), in exact arithmetic; counts as pub")  # fmt: skip
+    assert of_persons[2].endswith("all rows of one person (one value of id) replaced by any others, one or more")
+    assert of_persons[3].endswith("(M = 12,345)")
+    assert of_persons[-3] == "Charged to a data budget: a mark"
+    assert "impossible to check: M, which rows are whose, and the weights" in of_persons[-1]
+    assert stated(relation="add-remove", unit="id").neighbours == (
+        "all rows of one person (one value of id) added or taken away")  # fmt: skip
+    theirs = statements.sentence(0.5, 0.0, "add-remove", "real", ["n"], word_of="mine")
+    assert theirs == ("(ε = 0.5, δ = 0)-DP under add-remove neighbours, in exact arithmetic; counts as public: n; that "
+                      "it returns nothing but its releases is the word of mine alone")  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "said"), [
+    ({}, ""), ({"rows": 2}, ""), ({"rows": 10**12}, ""),
+    ({"rows": 1}, "n = 1 protects nobody: a model needs two rows at least"),
+    ({"rows": 10**12 + 1}, "n is beyond 1e+12"),
+    ({"epsilon": 0.0}, "ε = 0, δ = 1e-06 are no guarantee"), ({"epsilon": float("inf")}, "are no guarantee"),
+    ({"delta": 1.0}, "ε = 1, δ = 1 are no guarantee"), ({"delta": -1e-9}, "are no guarantee"),
+    ({"releases": []}, "it lists no release"),
+    ({"epsilon": 0.17}, "its releases compose to ε = 0.179914 at δ = 1e-06, more than the 0.17 stated"),
+    ({"guarantee": "(ε = 1, δ = 0)-DP"}, "its guarantee says '(ε = 1, δ = 0)-DP', but what it states amounts to '(ε"),
+    ({"public": ["n\nx = 0"]}, "it has a line break or another control character in 'n\\nx = 0'"),
+])  # fmt: skip
+def test_what_a_statement_may_say_at_its_borders(changes, said):
+    one = stated(**changes)
+    if not said:
+        assert statements.check_statement(one) == [
+            "its releases compose to ε = 0.179914 at δ = 1e-06 (dp_accounting exact Gaussian)",
+            "its guarantee claims no more than its ε, δ, neighbours, arithmetic and what counts as public",
+            "its digest matches its content",
+        ]
+        return
+    with pytest.raises(statements.DoesNotHold) as error:
+        statements.check_statement(one)
+    assert said in str(error.value)
+
+
+def test_an_entry_has_all_that_a_models_file_says():
+    told = registry.said(stated(unit="id"), ["one", "two"], SCHEMA)
+    rho = (3 / 40**2 + 1 / 50**2) / 2
+    assert told == {
+        "basic.data_product_type": "Machine learning model",
+        "dp_variant.variant_name": "Approximate DP",
+        "dp_variant.data_domain": "Tables of 12345 persons, of one row or more, with the columns age, town, each "
+        "within public bounds or categories",
+        "dp_variant.unprotected_quantities": "n, the schema",
+        "privacy_loss.privacy_unit": "One person, all rows",
+        "privacy_loss.privacy_unit_details": "Neighbouring tables: all rows of one person (one value of id) replaced "
+        "by any others, one or more",
+        "privacy_loss.privacy_parameters.epsilon": 1.0,
+        "privacy_loss.privacy_parameters.delta": 1e-6,
+        "privacy_loss.privacy_parameters.rho": pytest.approx(rho),
+        "privacy_loss.privacy_parameters_details": f"{stated(unit='id').guarantee}. Checked: one; two",
+        "accounting.composition": "3 × gradient: Gaussian, noise multiplier 40; 1 × row bound: Gaussian, noise "
+        "multiplier 50",
+        "implementation.mechanisms": "dp-gd, dpbench 0.3.0, numpy 2.0; made 2026-11-26T10:00:00Z",
+    }
+    mixed = stated(delta=0.0, releases=statements.released((CountedRelease(Laplace(3.0), 1, "x"),)))
+    told = registry.said(mixed, [], SCHEMA)
+    assert "privacy_loss.privacy_parameters.rho" not in told
+    assert told["dp_variant.variant_name"] == "Pure DP"
+    assert told["privacy_loss.privacy_unit"] == "One row"
+    assert told["dp_variant.data_domain"].startswith("Tables of 12345 rows with the columns age, town,")

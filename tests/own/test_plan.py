@@ -12,6 +12,7 @@ import dpbench
 from dpbench.cli import main
 from dpbench.errors import DataError, UserError
 from dpbench.own import forecast as planning
+from dpbench.own import planning as arguments
 from dpbench.own import worlds
 from dpbench.privacy.accounting.gaussian import gaussian_mu
 from dpbench.schema import Column, Schema, Target, inspect
@@ -587,3 +588,42 @@ def test_a_fit_that_ended_badly_has_no_score_and_the_others_keep_theirs(monkeypa
     assert [*bad] == ["R²", "RMSE", "kept"]
     assert np.isnan([*bad.values()]).all()
     assert good == {"R²": 0.5, "RMSE": 40.0, "kept": pytest.approx(0.5 / best["R²"])}
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [
+    ("n", 50, 10**12), ("worlds", 2, 100_000), ("seed", 0, 2**64), ("jobs", 1, 10_000)])  # fmt: skip
+def test_whole_numbers_of_a_plan_have_ends_that_are_allowed(monkeypatch, name, least, most):
+    monkeypatch.setattr(arguments, "make", lambda frame, *of: (frame, *of))
+    for value in (least, most):
+        dpbench.plan(TWO, **{"n": 100} | {name: value})
+    for value in (least - 1, most + 1, float(least + 1)):
+        with pytest.raises(UserError) as error:
+            dpbench.plan(TWO, **{"n": 100} | {name: value})
+        assert str(error.value) == f"{name} must be a whole number from {least:,} to {most:,}, got {value!r}"
+
+
+def test_all_that_a_plan_is_asked_for_reaches_it(monkeypatch):
+    monkeypatch.setattr(arguments, "make", lambda frame, *of: (frame, *of))
+    given = {"epsilon": [2, 0.5, 2.0], "delta": 1e-7, "algorithm": "dp-gd", "share": {"yes": 0.2}, "signal": 0.8,
+             "reach": "AUC=0.7", "worlds": 7, "seed": 3, "row_bound": None, "jobs": 2, "progress": print}  # fmt: skip
+    made, *of = dpbench.plan(TWO, 100, **given)
+    assert of == [[0.5, 2.0], ["dp-gd"], 7, ("AUC", 0.7), 2, print]
+    assert made == planning.Simulation(TWO, 100, 1e-7, {"yes": 0.2}, 0.8, None, 3, None, None)
+    made, *of = dpbench.plan(NUMBER, 100)
+    assert of[:5] == [[1.0], [], 40, None, None]
+    assert made == planning.Simulation(NUMBER, 100, None, {}, None, None, 0, "auto", None)
+
+
+@pytest.mark.parametrize(("text", "task", "found"), [
+    ("auc=0.8", "classes", ("AUC", 0.8)), ("Kept=0.5", "numbers", ("kept", 0.5)), ("r2=.3", "numbers", ("R²", 0.3)),
+    ("accuracy=0.99", "classes", ("accuracy", 0.99)),
+    ("auc=0", "classes", "between 0 and 1, as in auc=0.8, got 'auc=0'"), ("auc=1", "classes", "between 0 and 1"),
+    ("auc=nan", "classes", "between 0 and 1"), ("auc", "classes", "between 0 and 1"), ("auc=x", "classes", "between"),
+    ("auc=0.5", "numbers", "reach: 'auc' is no score of this target"), ("r2=0.5", "classes", "'r2' is no score"),
+])  # fmt: skip
+def test_what_a_plan_can_be_asked_to_reach(text, task, found):
+    if isinstance(found, tuple):
+        assert arguments.parse_target(text, task) == found
+        return
+    with pytest.raises(UserError, match=found):
+        arguments.parse_target(text, task)
