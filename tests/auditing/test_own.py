@@ -141,8 +141,9 @@ def test_classes_that_are_read_off_the_data_fail(targets):
 
 
 def test_one_person_is_at_the_upper_ends_and_the_others_in_the_middle_of_what_is_public(tmp_path):
-    schema = estimators(tmp_path)["schema"].schema
-    assert [row.tolist() for row in functions._ends_of_schema(functions.load(schema))] == [[50.0, None], [100.0, "yes"]]
+    (tmp_path / "s.toml").write_text(TOML.replace("[0, 100]", "[20, 100]"))
+    schema = functions.load(tmp_path / "s.toml")
+    assert [row.tolist() for row in functions._ends_of_schema(schema)] == [[60.0, None], [100.0, "yes"]]
     for bounds, ends in (((-1, 3), [[1, 1], [3, 3]]), (([0, 0], [1, 2]), [[0.5, 1], [1, 2]]),
                          (([0, 0, 4], [1, 2, 4]), [[0.5, 1, 4], [1, 2, 4]])):  # fmt: skip
         assert [row.tolist() for row in functions._ends_of_array(SimpleNamespace(bounds=bounds))] == ends

@@ -5,6 +5,7 @@ import pytest
 
 from dpbench import algorithms
 from dpbench.algorithms.base import Algorithm, BaseSettings, Disclosure, Needs
+from dpbench.auditing.neighbours import declared
 from dpbench.auditing.runs import audit
 from dpbench.auditing.search import candidates, with_best_coins
 from dpbench.auditing.worlds import SHORT, Setup, moved_in_each
@@ -184,6 +185,7 @@ def test_pairs_differ_in_one_row_within_the_bound_as_their_words_say(name, pairs
     method, _ = algorithms.resolve(name)
     found = {one.words: one for one in candidates(method, method.audit_case, method.relation)}
     assert len(found) == pairs
+    most = declared(method, method.audit_case).loss.smoothness
     for words, (_, (first, second, _, _), far, bent, many) in found.items():
         differs = (first.X != second.X).any(axis=1) | (first.y != second.y)
         assert differs[0], words
@@ -195,6 +197,7 @@ def test_pairs_differ_in_one_row_within_the_bound_as_their_words_say(name, pairs
             assert SAID[part](x, z, first.y[0], second.y[0], other, np.linalg.norm(x)), (words, part)
         curved = words.startswith(("most curved", "curved for one label"))
         assert (far, bent, many) == (words.startswith("the loss"), curved, words.startswith("the others")), words
+        assert getattr(first.loss, "curvature", 0.0) == (most if curved else 0.0), words  # as declared, and no more
         assert z.any() == (method.relation is Relation.REPLACE_ONE), words
         assert (first.y[-1] < 0) == ("short, against it" in words)
         assert second.y[0] in (0, -first.y[0]) or not words.startswith("a row at")

@@ -191,14 +191,14 @@ def test_the_score_of_a_label_is_that_of_one_number_on_the_line_between_its_valu
         m.laplace(np.zeros(m.k), sensitivity=1.0, epsilon=1.0, label="another")
         m.gaussian(np.tile(value, (m.k, 1)), sensitivity=3.0, noise_multiplier=2.0, label="x")
 
-    found, run = of_one_label(act, first=5 * line, second=0 * line, neither=line)
+    found, run = of_one_label(act, first=4 * line, second=-1 * line, neither=line)
     output, kept = run.tape[None][1].output @ line, run.tape[None][1]
     if event is None:
-        x = (output - 2.5) / 6.0
+        x = (output - 1.5) / 6.0
         expected = stats.norm.logpdf(x, 0.25, 1) - stats.norm.logpdf(x, -0.25, 1)
     else:
         missing = isinstance(event, Poisson)  # of Poisson samples the row is there or not; of others it is replaced
-        at = {"first": 5 * line, "second": 0 * line, "neither": line}
+        at = {"first": 4 * line, "second": -1 * line, "neither": line}
         run.tape[None][1] = dataclasses.replace(kept, event=event)
         others = []
         for name in at:
@@ -206,7 +206,7 @@ def test_the_score_of_a_label_is_that_of_one_number_on_the_line_between_its_valu
             replay.tape[None] = [run.tape[None][0], dataclasses.replace(kept, value=np.tile(at[name], (50, 1)))]
             others.append(replay)
         found = scores.of_label("x", run, *others)
-        x = (output - (1.0 if missing else 2.5)) / 6.0
+        x = (output - (1.0 if missing else 1.5)) / 6.0
         low, high = (0.0, 0.5) if missing else (-0.25, 0.25)
         of = {shift: stats.norm.pdf(x, shift, 1) for shift in (low, 0.0, high)}
         expected = np.log(0.75 * of[0.0] + 0.25 * of[high]) - np.log(0.75 * of[0.0] + 0.25 * of[low])

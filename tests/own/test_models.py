@@ -475,3 +475,5 @@ def test_a_fit_with_a_seed_is_what_it_was(name):
     model.fit(X[:rows], y[:rows], **({"groups": np.arange(rows) // 2} if "unit" in given else {}))
     found = np.append(np.ravel(model.coef_), model.intercept_)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+    # Within a window the mean is the intercept: of what was released in its place nothing is kept.
+    assert model.model_.window is None or not model.model_.weights[:, 0].any()
