@@ -269,3 +269,24 @@ def test_references_are_what_scikit_learn_says_of_their_predictions():
         assert optimum.gain == pytest.approx((np.sign(scores) == held).mean() - always.accuracy)
         assert optimum.precision == pytest.approx(metrics.average_precision_score(held, scores))
         assert (zero.auc, optimum.auc) == (0.5, pytest.approx(metrics.roc_auc_score(held, p)))
+
+
+@pytest.mark.parametrize("trial", [False, True])
+def test_methods_are_chosen_on_parts_at_their_share_of_epsilon_and_judged_on_all_rows(monkeypatch, trial):
+    asked, table = [], ranking(("a", 0.1, 5.0, 0), ("b", 9.0, 5.0, 0)).table.assign(loss_gain=0.0)
+
+    def field_of(problem, epsilon, names, seeds):
+        asked.append((problem, epsilon, [*names], seeds))
+        return Field({"a": [1], "b.py:B": [2]})
+
+    ranked = []
+    monkeypatch.setattr(own_data.ranking, "field_of", field_of)
+    monkeypatch.setattr(own_data.ranking, "rank", lambda field, epsilon, *of: ranked.append((list(field.jobs), epsilon))
+                        or Ranking(epsilon, table.assign(se=0.01), {}, {}, {}))  # fmt: skip
+    monkeypatch.setattr(own_data.ranking, "nested", lambda tables: tables[0].assign(parts=len(tables)))
+    inner = own_data._Inner(["p1", "p2"], 10, 2, trial)
+    found = own_data._ranked("whole", 0.5, inner, {"a": "a", "b": "b.py:B"}, 5, None, None)
+    both = ["a", "b.py:B"]
+    assert asked == [("whole", 0.5, both, 5), ("p1", 5.0, both, 2), ("p2", 5.0, both, 2)]
+    assert ranked == [(both, 0.5), (both, 0.5), (["a"] if trial else both, 0.5)]  # of each ε one page
+    assert found.inner["parts"].tolist() == [2, 2]

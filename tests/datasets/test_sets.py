@@ -138,6 +138,18 @@ def test_ijcnn_weighted_standardises_the_label_with_the_columns(raw):
     np.testing.assert_array_equal(labels, y)
 
 
+def test_ijcnn_unclipped_has_the_roundings_of_the_authors_scripts(raw):
+    """Features in float32 over 3, and the label, standardised and rounded as well, as a row's length."""
+    Z = np.hstack([np.eye(10)[rng.integers(0, 10, 50)], rng.normal(2, 3, (50, 12))])
+    y = rng.choice([-1, 1], 50, p=[0.7, 0.3])
+    X, labels = real.ijcnn_unclipped(raw("ijcnn1.bz2", svmlight(Z, y)))
+    Z[:, 10:] = (Z[:, 10:] - Z[:, 10:].mean(axis=0)) / Z[:, 10:].std(axis=0, ddof=1)
+    z = ((y - y.mean()) / y.std(ddof=1)).astype(np.float32).astype(float)
+    rounded = (Z.astype(np.float32) / np.float32(3)).astype(float)
+    np.testing.assert_allclose(X, rounded * np.abs(z)[:, None], rtol=3e-7, atol=1e-9)
+    np.testing.assert_array_equal(labels, y)
+
+
 def idx(array):
     return gzip.compress(struct.pack(f">BBBB{array.ndim}I", 0, 0, 8, array.ndim, *array.shape) + array.tobytes())
 

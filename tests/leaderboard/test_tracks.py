@@ -97,5 +97,7 @@ def test_the_nearby_track_is_scored_on_other_seeds_at_what_the_first_chose():
     assert set(found["settings"]) == {str(values[0])}
     assert set(found["seed"]) == set(range(tracks.TUNED_ON, 15))
     assert found["loss"].eq(3.0).all()
+    alone = rows[rows["settings"] == str(values[0])].assign(algorithm="adassp", settings="{}")  # which has no values
+    assert tracks.chosen(places.losses(alone))["seed"].tolist() == [*range(tracks.TUNED_ON, 15)]
     without = rows[rows["settings"] != str(values[2])]
     assert tracks.chosen(places.losses(without)).empty  # a candidate is not there yet

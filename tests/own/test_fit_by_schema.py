@@ -130,3 +130,10 @@ def test_a_fit_shows_what_it_released_and_nothing_else():
     X, y = np.random.default_rng(0).uniform(-0.5, 0.5, (100, 2)), np.resize([1.0, -1.0], 100)
     fit = dpbench.fit(X, y, algorithm="dp-gd", epsilon=1.0)
     assert repr(fit) == f"Fit(released={fit.released!r}, guarantee={fit.guarantee!r}, settings={fit.settings!r})"
+
+
+def test_a_method_without_noise_gets_no_bound_that_costs(people):
+    labels = np.resize(["no", "yes"], len(people))
+    fit = dpbench.fit(people.assign(y=labels), schema=TWO, algorithm="damped-newton", epsilon=1.0)
+    assert fit.plan.bound is None
+    assert "damped-newton looks at the data without paying" in fit.guarantee
