@@ -356,6 +356,13 @@ def test_check_rows_names_labels_that_a_release_moves(data, loss, method, larges
     assert line.startswith(f"y: 1 of 500 labels are beyond ±{largest:g}")
 
 
+def test_check_rows_names_a_label_that_is_none_of_the_loss(data):
+    X, y = data
+    labels = np.where(np.arange(500) == 3, 5.0, y > 0)
+    (line,) = dpbench.check_rows(X, labels, algorithm="dp-gd-average", loss="softmax-3")
+    assert line == "y: softmax-3 loss needs labels 0 to 2, found 5; recode"
+
+
 @pytest.mark.parametrize("method", ["dp-sgd-1", "tukey-em"])
 def test_a_label_beyond_float32_is_moved_without_a_warning(data, method):
     X, y = data
