@@ -169,3 +169,37 @@ def test_what_a_label_claims_is_of_its_own_releases_each_kind_by_its_own_loss():
     for release, count, squares, pure in releases:
         composition = (CountedRelease(release, count, "mine"), CountedRelease(release, 7, "another"))
         assert _claimed(composition, "mine") == pytest.approx((squares, pure))
+
+
+def laplace(epsilon, n, seed):
+    """Scores of n runs in either world of a Laplace release of that ε."""
+    generator = np.random.default_rng(seed)
+    first, second = generator.laplace(size=n) + epsilon, generator.laplace(size=n)
+    return [np.abs(one) - np.abs(one - epsilon) for one in (first, second)]
+
+
+VERDICTS = {  # of 4,000 runs in either world: bound, false positives, false negatives
+    "Gaussian": (gaussian(1.0, 4000, 0), GaussianClaim(1.0), (0.872326, 0.525333, 0.151667)),
+    "pure": (laplace(1.0, 4000, 0), PureClaim(1.0), (0.832081, 0.392333, 0.241)),
+    "with delta": (laplace(1.0, 4000, 0), PureClaim(1.0, 0.01), (0.815296, 0.392333, 0.241)),
+    "a curve": (gaussian(0.5, 4000, 0), of((Gaussian(2.0), 1), (PureDP(0.5), 1)), (0.399590, 0.783667, 0.0986667)),
+}
+
+
+@pytest.mark.parametrize("case", VERDICTS)
+def test_a_verdict_is_what_it_was(case):
+    """Bounds are quoted; where a change of the test moves them, the changelog says so under "Numbers changed"."""
+    scores, told, expected = VERDICTS[case]
+    done = decide(*scores, told, 0.01)
+    assert (done.bound, done.false_positives, done.false_negatives) == pytest.approx(expected, rel=1e-4)
+    assert (done.runs, done.unit, done.passed) == (6000, told.unit, True)
+
+
+def test_the_runs_that_a_claim_needs_and_what_runs_can_show_are_what_they_were():
+    needed = [
+        least_runs(PureClaim(*claimed), 0.01, every)
+        for *claimed, every in ((1.0, 0.0, 4), (2.0, 0.0, 2), (0.5, 0.1, 4))
+    ]
+    assert needed == [30, 108, 28]
+    assert [reach(runs, 0.0, 0.01, every=every) for runs, every in ((400, 4), (4000, 2))] == pytest.approx(
+        [3.77808, 5.69839], rel=1e-3)  # fmt: skip

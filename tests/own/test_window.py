@@ -16,7 +16,7 @@ from dpbench.own import row_bound as row_bounds
 from dpbench.own import window as windows
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact_release import SeededMechanisms
-from dpbench.privacy.ledger import Relation
+from dpbench.privacy.ledger import BoundedRange, Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems.persons import OfPersons
 from dpbench.schema import Column, Schema, Target
@@ -402,3 +402,14 @@ def test_a_window_alone_is_planned_and_in_the_ledger_and_has_no_mean():
     assert found.high - found.low < 0.1
     assert (found.mean, found.middles, found.bound) == (0.0, (0.0,) * 3, 1.0)
     assert [(line["label"], line["count"]) for line in lines] == [("window", 1)]
+
+
+def test_what_is_drawn_of_a_window_is_planned_first(monkeypatch):
+    """So a draw that was not paid for ends the fit."""
+    planned, plan = [], Mechanisms.plan
+    monkeypatch.setattr(Mechanisms, "plan", lambda self, *of: planned.append(of) or plan(self, *of))
+    windows.choose(np.full(500, 0.4), 0.5, BUDGET, 3, seed=0, arithmetic="real")
+    assert planned == [(windows.WINDOW, BoundedRange(0.5), 1)]
+    planned.clear()
+    windows.release(*rows([0.1, 0.2, 0.3], 0.1), LENGTHS, UNIT, WAY, BUDGET, seed=0, arithmetic="real")
+    assert planned == [(one.label, one.release, one.count) for one in WAY.planned]
