@@ -41,6 +41,8 @@ def fit(X=X, **options):
     (lambda: dpbench.PrivateClassifier().fit(X, Y, sample_weight=Y), ValueError, "sample_weight"),
     (lambda: dpbench.PrivateClassifier(bounds=(-1, 1)).fit(X, [0.1, 0.7, 1.3, 2]), ValueError, "type: continuous"),
     (lambda: dpbench.PrivateClassifier(bounds=(-1, 1), classes="yes").fit(X, Y), ValueError, "classes: give a list of"),
+    *[(lambda name=name: fit(np.zeros((4, 4)), algorithm=name), UserError, "^X: every cell is 0.*give l2 > 0")
+      for name in ("dp-cd", "dp-gcd", "dp-gd-laplace")],
     (lambda: sorted_labels([1.0, np.nan]), ValueError, "nan can be no class"),
     (lambda: sorted_labels([np.inf, 1.0]), ValueError, "inf can be no class"),
     (lambda: sorted_labels([None, "a"]), ValueError, "None can be no class"),
@@ -68,6 +70,24 @@ def fit(X=X, **options):
 def test_it_is_refused_by_name(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+@pytest.mark.parametrize(("kind", "labels", "message"), [
+    ("classes", ["no", None, "yes", "no"], "^y: a row that is scored needs a label"),
+    ("classes", [0.5, 1.0, 2.0, 3.0], "^y: no label is one of the classes 'no', 'yes'"),
+    ("classes", ["no"], "^y: give one label for each row"),
+    ("numbers", [1.0, np.nan, 0.5, 0.0], "^y: a row that is scored needs a finite number"),
+    ("numbers", [1.0, "high", 0.5, 0.0], "^y: a row that is scored needs a finite number"),
+    ("numbers", [1.0, np.inf, 0.5, 0.0], "^y: a row that is scored needs a finite number"),
+])  # fmt: skip
+def test_labels_that_no_score_can_be_of_are_refused_by_name(kind, labels, message):
+    if kind == "classes":
+        model = dpbench.PrivateClassifier(bounds=(-1, 1), classes=["no", "yes"]).fit(X, ["no", "yes"] * 2)
+        assert model.score(X, ["no", "maybe", "yes", "maybe"]) <= 0.5  # another label is an error of the model
+    else:
+        model = dpbench.PrivateRegressor(bounds=(-1, 1), target_bounds=(-1, 1), row_bound=None).fit(X, Y)
+    with pytest.raises(ValueError, match=message):
+        model.score(X, labels)
 
 
 @pytest.mark.parametrize(("text", "message"), [

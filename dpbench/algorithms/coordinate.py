@@ -172,6 +172,8 @@ class ByCoordinates(ByPasses):
     def constants(problem: dp.Problem, settings: Any) -> dp.Array:
         """M_j, (d,)."""
         if settings.scales == "data":
+            if not problem.coordinate_constants.any():
+                raise UserError("X: every cell is 0, so no coordinate has a step; give l2 > 0, or scales=bound")
             return problem.coordinate_constants
         # ∂²_j of a row's loss is ℓ''x_j² ≤ L₁R², the declaration's `smoothness`, whatever j is.
         return np.full(problem.d, problem.smoothness + sum(one.smoothness for one in problem.smooth_regularisers))

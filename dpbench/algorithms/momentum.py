@@ -222,7 +222,10 @@ class LaplaceMomentum(dp.Algorithm):
 
 def smoothness(problem: dp.Declaration, settings: LaplaceMomentum.Settings) -> float:
     """L: what the settings declare, or the top eigenvalue of UᵀU/n plus 2λ (Section 5)."""
-    return settings.L or problem.top_eigenvalue + problem.l2
+    L = settings.L or problem.top_eigenvalue + problem.l2
+    if not L:
+        raise UserError("X: every cell is 0, so L = 0 gives no step; give l2 > 0, or L")
+    return L
 
 
 def noise_of(problem: dp.Declaration, settings: LaplaceMomentum.Settings, epsilon: float) -> tuple[float, float]:

@@ -19,7 +19,7 @@ from sklearn.utils.validation import column_or_1d, validate_data
 
 from dpbench.errors import nearest, positive
 from dpbench.frames import unnamed
-from dpbench.own.inputs import labels_beside
+from dpbench.own.inputs import labels_beside, one_for_each
 from dpbench.own.spec import ParameterError
 from dpbench.schema import Column, Schema, Target, word
 from dpbench.schema import load as load_schema
@@ -144,8 +144,8 @@ UNREAD = ("could not convert", "inhomogeneous", "must be a string or a real numb
           "setting an array element", "invalid literal", "argument must be a string", "not supported for")  # fmt: skip
 
 
-def labels_of(y: Any, rows: int) -> np.ndarray:
-    """(rows,) labels, one type for each cell where they are a list; ParameterError for other shapes."""
+def labels_of(y: Any, X: Any) -> np.ndarray:
+    """(n,) labels of the rows of X, one type for each cell where they are a list; ParameterError for other shapes."""
     if y is None:
         raise ParameterError("requires y to be passed, but the target y is None")
     if isinstance(y, list | tuple):  # NumPy would choose one type by looking at all of them
@@ -155,8 +155,7 @@ def labels_of(y: Any, rows: int) -> np.ndarray:
         found = column_or_1d(y, warn=True)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"y: {str(error).splitlines()[0]}") from None
-    if len(found) != rows:
-        raise ParameterError(f"Found input variables with inconsistent numbers of samples: {[rows, len(found)]}")
+    one_for_each("y", "label", found, X)
     return np.asarray(found)
 
 

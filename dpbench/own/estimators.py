@@ -16,6 +16,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils import check_random_state
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
@@ -28,7 +29,7 @@ from dpbench.own import model as models
 from dpbench.own import row_bound as row_bounds
 from dpbench.own.engine import execute, rows_of
 from dpbench.own.fit import REPRODUCIBLE
-from dpbench.own.inputs import one_for_each, persons_of
+from dpbench.own.inputs import labels_beside, one_for_each, persons_of
 from dpbench.own.model import Model
 from dpbench.own.spec import GROUPS, FitPlan, ParameterError, Spec, of_encoding, plan
 from dpbench.own.statement import Statement
@@ -37,6 +38,7 @@ from dpbench.privacy.ledger import Composition, Relation
 from dpbench.privacy.verify import spent
 from dpbench.schema import Schema, Target
 from dpbench.schema import load as load_schema
+from dpbench.schema.cells import codes
 from dpbench.schema.encoding import check_columns, encoding_of, target_cells
 
 
@@ -193,7 +195,7 @@ class _Private(BaseEstimator):
             )
         typed = arguments.typed_numbers(X)
         X = arguments.array_of(self, X)
-        y = arguments.labels_of(y, len(X))
+        y = arguments.labels_of(y, X)
         # Every estimator goes on by a schema, also where bounds were given.
         target, read = self._target(y)
         row_bound = self.row_bound if self._row_bound is None else None
@@ -241,10 +243,20 @@ class _Private(BaseEstimator):
             X = arguments.array_of(self, X, reset=False)
         return self.model_.scores(X)
 
-    def _as_read(self, y: Any) -> Any:
-        """(n,) the target as a fit by the schema reads it: "2,618.56" is a number where the schema says so."""
+    def _as_read(self, X: Any, y: Any) -> np.ndarray:
+        """(n,) the labels of rows X as a fit reads them: "2,618.56" is a number where the schema says so."""
+        import pandas as pd
+
         check_is_fitted(self)
-        return y if self.model_.positional else target_cells(self.model_.schema.target, y)
+        target, positional = self.model_.schema.target, self.model_.positional
+        cells = target_cells(target, arguments.labels_of(y, X) if positional else labels_beside(X, y, target.name))
+        # A score is no release, so it may refuse what a fit has to repair in silence.
+        if (pd.isna(cells) if target.classes else ~np.isfinite(cells)).any():
+            what = "label" if target.classes else "finite number"
+            raise ParameterError(f"y: a row that is scored needs a {what}; leave out those without")
+        if target.classes and (codes(cells, target.classes) < 0).all():
+            raise ParameterError(f"y: no label is one of the classes {', '.join(map(repr, target.classes))}")
+        return cells
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -369,7 +381,9 @@ class PrivateClassifier(ClassifierMixin, _Private):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The accuracy of `predict` on rows (n, d) or a table, with the target (n,) as a fit takes it."""
-        return super().score(X, self._as_read(y), sample_weight)
+        known = self.model_.schema.target.classes or ()
+        labels = (codes(one, known) for one in (self._as_read(X, y), self.predict(X)))  # any other label is an error
+        return float(accuracy_score(*labels, sample_weight=sample_weight))
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -421,7 +435,7 @@ class PrivateRegressor(RegressorMixin, _Private):
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The R² of `predict` on rows (n, d) or a table, with the target (n,) as a fit takes it."""
-        return super().score(X, self._as_read(y), sample_weight)
+        return super().score(X, self._as_read(X, y), sample_weight)
 
 
 def load_model(path: str | os.PathLike[str]) -> PrivateClassifier | PrivateRegressor:
