@@ -104,7 +104,7 @@ def test_a_file_without_the_method_says_what_it_has(tmp_path, text, message):
 
 def test_a_served_file_without_the_method_is_not_called_by_the_folder_of_its_process(tmp_path):
     (tmp_path / "mine.py").write_text("class Other: ...")
-    with pytest.raises(UserError, match=r"^method\.py defines no 'Mine': known: Other"):
+    with pytest.raises(UserError, match=r"^mine\.py defines no 'Mine': known: Other"):
         algorithms.resolve(f"{algorithms.SERVED}{tmp_path / 'mine.py'}:Mine")
 
 
@@ -117,3 +117,12 @@ def test_a_served_file_without_the_method_is_not_called_by_the_folder_of_its_pro
 def test_a_recipe_gives_what_its_data_set_says(X, y, message):
     with pytest.raises(DataError, match=message):
         check_content(DatasetSpec("demo", "Demo", lambda raw: (X, y), 4, 4, "as it is"), X, y)
+
+
+@pytest.mark.parametrize("what", ["plan", "run"])
+def test_a_served_method_that_raises_is_told_by_the_file_and_line_of_its_author(tmp_path, what):
+    text = "from dpbench.algorithms.gradient_descent import DPGradientDescent as GD\n\n"
+    text += f"class Mine(GD):\n    name = 'mine-own'\n\n    def {what}(self, problem, *others):\n        1 / 0\n"
+    (tmp_path / "mine.py").write_text(text)
+    with pytest.raises(UserError, match=r"^ZeroDivisionError: division by zero \(mine\.py:7\)$"):
+        fit(algorithm=f"{tmp_path / 'mine.py'}:Mine", seed=None)

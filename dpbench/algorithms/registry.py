@@ -122,9 +122,9 @@ def _note(name: str) -> None:
     os._exit = ended
 
 
-def _serve(reference: str, source: bytes) -> Algorithm:
+def _serve(*code: Any) -> Algorithm:
     module, _, function = SERVE[0].partition(":")
-    served: Algorithm = getattr(importlib.import_module(module), function)(reference, source)
+    served: Algorithm = getattr(importlib.import_module(module), function)(*code)
     return served
 
 
@@ -168,9 +168,9 @@ def get(name: str) -> Algorithm:
     if name.startswith(SERVED):
         plain = name.removeprefix(SERVED)
         if ".py:" not in plain:
-            return _serve(plain, b"")
+            return _serve(plain)
         file, class_name, digest = _located(plain)
-        return _serve(class_name, _SOURCES[file, digest])
+        return _serve(class_name, _SOURCES[file, digest], file.name)
     return _from_file(*_located(name)) if ".py:" in name else _registered(name)
 
 

@@ -141,6 +141,6 @@ def _needs(told: dict[str, Any]) -> Needs:
 
 
 @functools.lru_cache(maxsize=256)
-def of_source(reference: str, source: bytes) -> ServedMethod:
-    """The served method of a name, or of a class and the text of its file: what `registry` asks for."""
-    return ServedMethod(process.MethodCode(reference, source))
+def of_source(*code: Any) -> ServedMethod:
+    """The served method of a name, or of a class, the text of its file and its name: what `registry` asks for."""
+    return ServedMethod(process.MethodCode(*code))

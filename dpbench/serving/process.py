@@ -28,15 +28,23 @@ SERVED, OPEN = "served", "served, not isolated"  # without a sandbox: a guard ag
 
 
 class MethodCode(NamedTuple):
-    """The method `reference` of what is installed, or, with a `source`, the class of that name in this text."""
+    """The method `reference` of what is installed, or, with a `source`, the class of that name in this text.
+
+    file: what its author calls the file of the text.
+    """
 
     reference: str
     source: bytes = b""
+    file: str = FILE
 
     @property
     def called(self) -> str:
         """How its process finds it."""
         return f"{FILE}:{self.reference}" if self.source else self.reference
+
+    def failed(self, told: str) -> UserError:
+        """What its process tells of a failure, with the line of its author's file."""
+        return UserError(told.replace(FILE, self.file))
 
 
 class ServedRun(NamedTuple):
@@ -71,7 +79,7 @@ def ask(code: MethodCode, request: wire.Frame, reply: Any, limits: sandbox.Limit
     except PrivacyError as error:  # of a process that dies, or floods: there is no run yet that it ends
         raise UserError(f"{code.reference}: what it says of itself is no description: {error}") from None
     if isinstance(answer, wire.FailedRequest):
-        raise UserError(answer.error)
+        raise code.failed(answer.error)
     return answer
 
 
@@ -91,7 +99,10 @@ def serve(
         code, limits, min(wire.LARGEST, hessians if problem.d <= 2048 else wire.FRAME + 64 * problem.d)
     ) as channel:
         channel.send(given)
-        return ServedRun(given, server.serve(channel), server.transcript)
+        try:
+            return ServedRun(given, server.serve(channel), server.transcript)
+        except UserError as error:
+            raise code.failed(str(error)) from None
 
 
 def repeat(code: MethodCode, run: ServedRun, limits: sandbox.Limits = LIMITS, same: Same = operator.eq) -> str:

@@ -68,7 +68,7 @@ def test_a_plugin_with_too_little_noise_fails_with_exit_code_1(call, tmp_path):
     (tmp_path / "mine.py").write_text(WRONG)
     code, out, _ = call("--algo", "mine.py:TooLittle", "--eps", 4)
     assert code == 1
-    assert "FAIL: mine.py:TooLittle at ε = 4: n = 4, d = 2, T = 4: ReleaseRequest: gradient: sensitivity 0.25 is" in out
+    assert "FAIL: mine.py:TooLittle at ε = 4: n = 4, d = 2, T = 4: release: gradient: sensitivity 0.25 is" in out
     code, out, _ = call("--algo", "mine.py:TooLittle", "--eps", 4, "--in-process")
     assert (code, out) == (
         1,
