@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
+from dpbench import cli
 from dpbench.algorithms.gradient_descent import DPGradientDescent
 from dpbench.datasets import own
 from dpbench.errors import UserError
@@ -182,6 +183,16 @@ def test_a_method_that_exits_is_a_failed_row_and_no_end_of_the_command(tmp_path,
     summary = runner.run([job, *jobs(1)], store)
     assert summary.statuses == {status: 1, "done": 1}
     assert told in summary.failures[0].error
+
+
+def test_a_method_that_kills_its_group_ends_its_own_run_alone(tmp_path):
+    """os.kill(0, 9) took the command with it, without a word."""
+    (tmp_path / "killing.py").write_text(EXITING.format(ends="os.kill(0, 9)"))
+    command = ["run", "--algo", "killing.py:Exiting", "--dataset", "synthetic", "--seeds", "1", "--jobs", "1"]
+    process = processes.start(tmp_path, cli.main, command, log=tmp_path / "log")
+    process.join(60)
+    assert process.exitcode == 1
+    assert "its worker process died 3 times (it ended with -9)" in (tmp_path / "log").read_text()
 
 
 def test_a_file_that_ends_its_process_is_a_mistake_of_its_own(tmp_path):
