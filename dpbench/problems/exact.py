@@ -166,8 +166,7 @@ class ExactSums(HiddenMeans, Problem):
 
     def clipped_curvature(self, W: np.ndarray, bound: float) -> Any:
         """See `EmpiricalRisk`."""
-        pointwise = functools.partial(_inside, self.loss.derivative, bound)
-        return self._outer(pointwise, self.margins(W), 0, 1.0) / self.n
+        return self._outer(lambda z, y, out: self.loss.inside(z, y, bound, out), self.margins(W), 0, 1.0) / self.n
 
     def _outer(
         self,
@@ -220,7 +219,7 @@ class ExactSums(HiddenMeans, Problem):
         unit = step * gram.unit
         return Eigenvalue(Deferred((1,), read), unit, (off * gram.unit + unit) * UP, row * gram.unit * UP)
 
-    def hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> NoReturn:
+    def hessian(self, W: np.ndarray, rows: np.ndarray | None = None) -> NoReturn:
         """Raises PrivacyError: the regularisers' part belongs behind the noise."""
         raise PrivacyError("the Hessian of the objective is not a sum over the rows; use data_hessian")
 
@@ -548,19 +547,12 @@ def weighted_sum(
     """(k, d) Σ c_i x_i in steps of 2^-bits, c = function(<x_i, w>, y_i, out). room: rows whose sum float64 holds."""
     total, partial, added = np.zeros(W.shape, dtype=np.int64), np.zeros(W.shape), 0
     fitting = BLOCK if rows.sparse else min(LONGEST, max(1, CACHED // ((rows.d + len(W)) * 8) // BLOCK) * BLOCK)
-    size = min(room, fitting)
-    workspace = np.empty(len(W) * size)
     # Products and sums of multiples of 2⁻¹⁶ are exact in float64 up to `room` rows; then integers take over.
-    for A, y in rows.in_float64.blocks(chosen, size):
+    for A, y, z in rows.in_float64.predictions(W, chosen, min(room, fitting)):
         if added + len(y) > room:  # beyond, float64 might round
             total += (partial * 2.0**bits).astype(np.int64)
             partial[...], added = 0.0, 0
         added += len(y)
-        z = workspace[: len(W) * len(y)].reshape(len(W), len(y))
-        if rows.sparse:
-            z[...] = (A @ W.T).T
-        else:
-            np.matmul(W, A.T, out=z)
         c = function(z, y, z)
         partial += (A.T @ c.T).T if rows.sparse else c @ A
     total += (partial * 2.0**bits).astype(np.int64)
@@ -569,11 +561,8 @@ def weighted_sum(
 
 def value_sum(rows: Rows, room: int, function: Pointwise, W: np.ndarray, chosen: np.ndarray | None = None) -> Whole:
     """(1,) Σ function(<x_i, w>, y_i, out), multiples of 2⁻¹⁶, in these steps."""
-    total = 0
-    for A, y in rows.in_float64.blocks(chosen, min(room, BLOCK)):
-        z = np.ascontiguousarray((A @ W.T).T)
-        total += int(function(z, y, z).sum() * 2.0**WEIGHT_BITS)
-    return np.array([total], dtype=np.int64)
+    parts = (function(z, y, z).sum() for _, y, z in rows.in_float64.predictions(W, chosen, min(room, BLOCK)))
+    return np.array([sum(int(part * 2.0**WEIGHT_BITS) for part in parts)], dtype=np.int64)
 
 
 def clipped_sums(
@@ -581,8 +570,7 @@ def clipped_sums(
 ) -> Whole:
     """(1, d) Σ clip(c_i x_ij, ±most_j) in steps of 2⁻³², c = function(<x_i, w>, y_i, out), most in these steps."""
     total, limits = np.zeros(W.shape, dtype=np.int64), most * STEP
-    for A, y in rows.in_float64.blocks(chosen, min(room, BLOCK)):
-        z = np.ascontiguousarray((A @ W.T).T)
+    for A, y, z in rows.in_float64.predictions(W, chosen, min(room, BLOCK)):
         c = function(z, y, z)[0]
         if rows.sparse:
             parts = A.multiply(c[:, None]).tocsr()
@@ -625,7 +613,7 @@ def _added(parts: np.ndarray, room: int) -> int:
     return sum(int(float(parts[i : i + room].sum()) / STEP) for i in range(0, len(parts), room))
 
 
-class _InOrder:
+class _RealProblem(SubstitutedRows, Problem):
     """What `ExactSums.real` is: it takes float32 rows' gradients by `in_order`, and keeps the last.
 
     So the gradient that a solver stopped at, and that the certificate is of, is taken once.
@@ -633,21 +621,17 @@ class _InOrder:
 
     _kept: tuple[np.ndarray, np.ndarray] | None = None
 
-    def in_order(self: Any, W: np.ndarray) -> np.ndarray:
+    def in_order(self, W: np.ndarray) -> np.ndarray:
         """(k, d) sums over all rows, by `in_order`."""
         if self._kept is None or not np.array_equal(self._kept[0], W):
             self._kept = W.copy(), in_order(self._rows, self.loss.derivative, W)
         return self._kept[1].copy()
 
-    def gradient_sum(self: Any, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+    def gradient_sum(self, w: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """See `EmpiricalRisk`."""
         if rows is not None or self._rows.in_float32 is None:
-            return super().gradient_sum(w, rows)  # type: ignore[misc]
+            return super().gradient_sum(w, rows)
         return self.in_order(self.batch(np.atleast_2d(w))).reshape(np.shape(w))
-
-
-class _RealProblem(_InOrder, SubstitutedRows, Problem):
-    pass
 
 
 def in_order(rows: Rows, loss: Pointwise, W: np.ndarray) -> np.ndarray:
@@ -742,10 +726,6 @@ def _rounded(c: np.ndarray) -> np.ndarray:
 def _square(loss: Pointwise, most: float, step: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
     c = _within(loss(z, y, out), most)
     return np.rint(np.divide(np.square(c, out=c), step, out=c), out=c)
-
-
-def _inside(loss: Pointwise, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.less_equal(np.abs(loss(z, y, out), out=out), bound, out=out)
 
 
 def _curvature(loss: Pointwise, step: float, signed: bool, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -225,11 +225,5 @@ def kernels() -> SimpleNamespace | None:
             for l in range(z.shape[1]):
                 z[i, l] += change[i] * x[l]
 
-    return SimpleNamespace(
-        gram=gram,
-        products=products,
-        add_rows=add_rows,
-        clipped_sums=clipped_sums,
-        clipped_sums_of_sparse=clipped_sums_of_sparse,
-        move=move,
-    )
+    loops = (gram, products, add_rows, clipped_sums, clipped_sums_of_sparse, move)
+    return SimpleNamespace(**{loop.__name__: loop for loop in loops})

@@ -181,17 +181,13 @@ def on_grid(X: Any, bound: float, norm: str = "l2", *, steady: bool = False, own
             grid = np.multiply(A, 2.0**ROW_BITS, out=workspace[: len(A)])
             np.trunc(grid, out=grid)
             inside = _sizes(grid, norm) <= limit  # and each entry is a number
-            beyond = np.flatnonzero(~inside)
-            # All rows are shortened and then chosen from, so the time taken does not depend on which are long.
-            if steady:
-                short = np.trunc(_shortened(A.astype(np.float64), bound, norm))
-                np.copyto(grid, np.where(inside[:, None], grid, short))
-                if not (_sizes(grid, norm) <= limit).all():
-                    raise PrivacyError("rows could not be brought within their bound on the grid")
-            elif len(beyond):
-                # Measured again below: shortening is float arithmetic, which proves no bound.
-                grid[beyond] = np.trunc(_shortened(A[beyond].astype(np.float64), bound, norm))
-                if not (_sizes(grid[beyond], norm) <= limit).all():
+            # Steady: all rows are shortened and then chosen from, so the time does not depend on which are long.
+            some = np.arange(len(A)) if steady else np.flatnonzero(~inside)
+            if len(some):
+                short = np.trunc(_shortened(A[some].astype(np.float64), bound, norm))
+                grid[some] = np.where(inside[some, None], grid[some], short)
+                # Measured again: shortening is float arithmetic, which proves no bound.
+                if not (_sizes(grid[some], norm) <= limit).all():
                     raise PrivacyError("rows could not be brought within their bound on the grid")
             if sparse:
                 part = slice(X.indptr[start], X.indptr[min(start + size, X.shape[0])])

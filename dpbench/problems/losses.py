@@ -91,6 +91,10 @@ class Loss:
         """∂ℓ/∂z, clipped to ±bound."""
         return np.clip(self.derivative(z, y, out), -bound, bound, out=out)
 
+    def inside(self, z: np.ndarray, y: np.ndarray, bound: float, out: np.ndarray) -> np.ndarray:
+        """1 where ∂ℓ/∂z is within ±bound, 0 elsewhere."""
+        return np.less_equal(np.abs(self.derivative(z, y, out), out=out), bound, out=out)
+
     def correct(self, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
         """1 where z tells the label, 0 elsewhere: for labels ±1, where it has their sign."""
         return np.greater(np.multiply(z, y, out=out), 0, out=out)

@@ -6,7 +6,6 @@ F(w) = (1/n) Σ_i ℓ(<x_i, w>, y_i) + l1 ‖w‖₁ + (l2/2) ‖w‖² + w2 Σ_
 from __future__ import annotations
 
 import copy
-import functools
 import hashlib
 import math
 from collections.abc import Callable
@@ -41,7 +40,11 @@ class MeansOfSums:
         return self.gradient_sum(self.batch(W), rows) / (self.n if rows is None else len(rows))
 
     def data_hessian(self: Any, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> Any:
-        """Mean Hessian of the loss (or its quadratic upper bound, "qu") over the rows (default all), (k, d, d)."""
+        """Mean Hessian of the loss over the rows (default all), (k, d, d).
+
+        curvature: "hess", or "qu" for the logistic loss: the weights tanh(z/2)/(2z) of the quadratic that
+        bounds the loss from above and touches it at w (Ganesh et al. 2023, Section 3).
+        """
         return self.hessian_sum(self.batch(W), rows, curvature) / (self.n if rows is None else len(rows))
 
 
@@ -148,16 +151,20 @@ class EmpiricalRisk(MeansOfSums, Declaration):
 
         Of several outputs a_i xᵀ_i, with ‖a_i‖₂ ≤ bound.
         """
-        total = self._rows.weighted_sum(functools.partial(_bounded, self.loss, bound), self._models(W))
+        total = self._rows.weighted_sum(lambda z, y, out: self.loss.bounded(z, y, bound, out), self._models(W))
         return total.reshape(len(W), self.d) / self.n
 
     def clipped_curvature(self, W: np.ndarray, bound: float) -> np.ndarray:
         """(k, d, d) sums over the rows with |ℓ'_i| ≤ bound of x_i x_iᵀ, over n; of a loss with one output."""
-        return self._rows.gram(functools.partial(_within, self.loss, bound), self.batch(W)) / self.n
+        return self._rows.gram(lambda z, y, out: self.loss.inside(z, y, bound, out), self.batch(W)) / self.n
 
     def score_moment(self, W: np.ndarray, bound: float) -> np.ndarray:
         """(k, d, d) means of a_i² x_i x_iᵀ, a_i = ℓ' clipped to ±bound, of a loss with one output."""
-        return self._rows.gram(functools.partial(_squared, self.loss, bound), self.batch(W)) / self.n
+
+        def squares(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+            return np.square(self.loss.bounded(z, y, bound, out), out=out)
+
+        return self._rows.gram(squares, self.batch(W)) / self.n
 
     def accuracy(self, W: np.ndarray) -> np.ndarray:
         """Fraction of rows with y <x, w> > 0, or of which the label's score is the largest, (k,); for classes."""
@@ -165,14 +172,10 @@ class EmpiricalRisk(MeansOfSums, Declaration):
 
     # Curvature
 
-    def hessian(self, W: np.ndarray, curvature: str = "hess", rows: np.ndarray | None = None) -> np.ndarray:
-        """Hessian of the smooth part of F, its mean over the given row indices (default all), (k, d, d).
-
-        curvature: "hess", or "qu" for the logistic loss: the weights tanh(z/2)/(2z) of the quadratic that
-        bounds the loss from above and touches it at w (Ganesh et al. 2023, Section 3); regularisers exact.
-        """
+    def hessian(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
+        """Hessian of the smooth part of F, its mean over the given row indices (default all), (k, d, d)."""
         W = self.batch(W)
-        H = self.data_hessian(W, curvature, rows)
+        H = self.data_hessian(W, rows=rows)
         diagonal = np.einsum("kii->ki", H)
         for r in self.smooth_regularisers:
             diagonal += r.hessian_diagonal(W)
@@ -213,7 +216,9 @@ class EmpiricalRisk(MeansOfSums, Declaration):
 
     def mean_conjugate(self, w: np.ndarray, scale: float) -> float:
         """Mean over the rows of ℓ*(ℓ'(<x, w>)/scale) for w (d,), ℓ* the convex conjugate of a loss with one output."""
-        return float(self._rows.sum(functools.partial(_conjugate, self.loss, scale), w[None])[0]) / self.n
+        loss = self.loss
+        total = self._rows.sum(lambda z, y, out: loss.conjugate(loss.derivative(z, y, out) / scale, y), w[None])
+        return float(total[0]) / self.n
 
     @property
     def in_float32(self) -> Any:
@@ -244,7 +249,11 @@ class EmpiricalRisk(MeansOfSums, Declaration):
 
     def clipped_value(self, W: np.ndarray, clip: float) -> np.ndarray:
         """Mean of each row's loss, at most clip (> 0) and clip where it is no number, (k,)."""
-        return self._sum(functools.partial(_clipped, self.loss.value, clip), W) / self.n
+
+        def clipped(z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+            return np.maximum(np.fmin(self.loss.value(z, y, out), clip, out=out), 0.0, out=out)
+
+        return self._sum(clipped, W) / self.n
 
     def label_moments(self, bound: float) -> np.ndarray:
         """Σ_i y_i x_i, labels clipped to ±bound, (d,)."""
@@ -377,24 +386,3 @@ def _checked(X: Any, y: Any) -> tuple[Any, np.ndarray]:
     if not np.isfinite(y).all():
         raise DataError("y: contains NaN or infinite values; drop those rows")
     return X, y
-
-
-def _conjugate(loss: losses.Loss, scale: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    slopes = loss.derivative(z, y, out)
-    return loss.conjugate(slopes / scale, y)
-
-
-def _clipped(value: Pointwise, clip: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.maximum(np.fmin(value(z, y, out), clip, out=out), 0.0, out=out)
-
-
-def _within(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.less_equal(np.abs(loss.derivative(z, y, out), out=out), bound, out=out)
-
-
-def _squared(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return np.square(loss.bounded(z, y, bound, out), out=out)
-
-
-def _bounded(loss: losses.Loss, bound: float, z: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
-    return loss.bounded(z, y, bound, out)

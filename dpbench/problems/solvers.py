@@ -187,38 +187,22 @@ def solve_sparse(problem: EmpiricalRisk, tolerance: float, start: np.ndarray | N
     return best
 
 
-class Restricted:
-    """The loss's sum over the rows where all coordinates but `chosen` (q,) are 0; v (q,) are those."""
-
-    def __init__(self, problem: EmpiricalRisk, chosen: np.ndarray) -> None:
-        A = problem.X[:, chosen]
-        dense = A.toarray() if problem.is_sparse else np.ascontiguousarray(A)
-        self._A, self._loss = dense.astype(np.float64, copy=False), problem.loss
-        self._y = problem.y.astype(np.float64, copy=False)
-
-    def value(self, v: np.ndarray) -> float:
-        z = (self._A @ v)[None]
-        return float(self._loss.value(z, self._y, z).sum())
-
-    def model(self, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Gradient (q,) and Hessian (q, q)."""
-        z = (self._A @ v)[None]
-        slope = self._loss.derivative(z.copy(), self._y, np.empty_like(z))[0]
-        bend = self._loss.second_derivative(z, self._y, np.empty_like(z))[0]
-        return self._A.T @ slope, (self._A.T * bend) @ self._A
-
-
 def _proximal_newton(problem: EmpiricalRisk, chosen: np.ndarray, v: np.ndarray) -> np.ndarray:
     """Minimise F over the coordinates `chosen` (q,), from v (q,)."""
-    rows, n, l1, l2 = Restricted(problem, chosen), problem.n, problem.l1, problem.l2
+    A, loss, n, l1, l2 = problem.X[:, chosen], problem.loss, problem.n, problem.l1, problem.l2
+    A = (A.toarray() if problem.is_sparse else np.ascontiguousarray(A)).astype(np.float64, copy=False)
+    y = problem.y.astype(np.float64, copy=False)
 
     def value(v: np.ndarray) -> float:
-        return float(rows.value(v) / n + l1 * np.abs(v).sum() + l2 / 2 * (v @ v))
+        z = (A @ v)[None]
+        return float(loss.value(z, y, z).sum() / n + l1 * np.abs(v).sum() + l2 / 2 * (v @ v))
 
     F = value(v)
     for _ in range(NEWTON_STEPS):
-        slope, bend = rows.model(v)
-        g, H = slope / n + l2 * v, bend / n
+        z = (A @ v)[None]
+        slope = loss.derivative(z.copy(), y, np.empty_like(z))[0]
+        bend = loss.second_derivative(z, y, np.empty_like(z))[0]
+        g, H = A.T @ slope / n + l2 * v, (A.T * bend) @ A / n
         H[np.diag_indices_from(H)] += l2
         direction = quadratic(H, g, v, l1) - v
         decrease = -(g @ direction) - l1 * (np.abs(v + direction).sum() - np.abs(v).sum())

@@ -204,10 +204,10 @@ def test_quadratic_bound_matrix():
     p = Problem(*data("logistic"), l2=0.3)
     W = np.zeros((2, p.d))
     np.testing.assert_allclose(p.data_hessian(W, "qu")[1], p.X.T @ p.X / (4 * p.n), rtol=1e-13)
-    np.testing.assert_allclose(p.hessian(W, "qu") - p.data_hessian(W, "qu"), [0.3 * np.eye(p.d)] * 2, atol=1e-15)
+    np.testing.assert_allclose(p.hessian(W) - p.data_hessian(W), [0.3 * np.eye(p.d)] * 2, atol=1e-15)
     for loss, name in (("sigmoid", "qu"), ("squared", "qu"), ("logistic", "bfgs")):
         with pytest.raises(UserError, match="curvature"):
-            Problem(*data(loss), loss=loss).hessian(W, name)
+            Problem(*data(loss), loss=loss).data_hessian(W, name)
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])
