@@ -71,6 +71,11 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
     planted: tuple[float, ...] = (1.0,)
 
     @property
+    def terms(self) -> dict[str, Any]:
+        """Under which accounting, δ and relation its jobs are, as `job.make_job` takes them."""
+        return {"accounting": self.accounting, "delta": self.delta, "relation": self.relation}
+
+    @property
     def split(self) -> Literal["none", "halves"]:
         """How "best" settings are chosen and scored: see `tuner.choose`."""
         return "halves" if self.held_out else "none"
@@ -127,7 +132,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
 
     def within(self, other: GridEntry) -> bool:
         """Whether all of its runs are among the other block's; artefacts and traces are no matter."""
-        how = ("accounting", "delta", "relation", "timed_if", "sweep", "held_out")
+        how = ("terms", "timed_if", "sweep", "held_out")
         return (
             all(getattr(self, name) == getattr(other, name) for name in how)
             and {*self.combinations} <= {*other.combinations}
@@ -145,7 +150,7 @@ class GridEntry(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=Tru
 
     def _rest(self, tuned: set[str]) -> tuple[Any, ...]:
         fixed = {name: value for name, value in self.settings.items() if name not in tuned}
-        return self.accounting, self.delta, self.relation, fixed
+        return self.terms, fixed
 
 
 Grid = dict[str, list[GridEntry]]  # profile → blocks

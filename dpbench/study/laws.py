@@ -37,14 +37,14 @@ def errors(tests: int = 1) -> float:
 ERRORS = errors()
 
 
-def mean_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, draws: int = DRAWS) -> np.ndarray:
+def mean_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0) -> np.ndarray:
     """Chance of the mean of k runs. ours: (…, N), published: (…); slack: half a unit of the last printed digit."""
     ours, published = _side_by_side(ours, published)
     center, N = ours.mean(axis=-1), ours.shape[-1]
     # A printed number stands for its rounding interval: its nearest end is compared.
     gap = np.maximum(np.abs(published - center) - slack, 0) * np.sign(published - center)
     if N >= MANY:
-        law = _bootstrapped(ours, k, draws, lambda drawn: drawn.mean(axis=-2))
+        law = _bootstrapped(ours, k, lambda drawn: drawn.mean(axis=-2))
         return _beyond(_widened(law, center, k, N), center + gap)
     from scipy.stats import t
 
@@ -54,9 +54,7 @@ def mean_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, draws:
         return np.where(gap == 0, 1.0, 2 * t.sf(np.abs(gap) / error, N - 1))
 
 
-def std_chance(
-    ours: Any, published: Any, k: int, *, slack: float = 0.0, draws: int = DRAWS, count: bool = False
-) -> np.ndarray:
+def std_chance(ours: Any, published: Any, k: int, *, slack: float = 0.0, count: bool = False) -> np.ndarray:
     """Chance of the standard deviation (ddof = 1) of k ≥ 2 runs; arguments as in `mean_chance`.
 
     count: of counts, most of which may be equal, so that Fisher's F does not hold: the bootstrap at any N.
@@ -65,7 +63,7 @@ def std_chance(
     N, spread = ours.shape[-1], ours.std(axis=-1, ddof=1)
     nearest = published - np.clip(published - spread, -slack, slack)
     if N >= MANY or count:
-        law = _bootstrapped(ours, k, draws, lambda drawn: drawn.std(axis=-2, ddof=1))
+        law = _bootstrapped(ours, k, lambda drawn: drawn.std(axis=-2, ddof=1))
         return _beyond(_widened(law, law.mean(axis=-1), k, N), nearest)
     from scipy.stats import f
 
@@ -142,9 +140,9 @@ def drawn_interval(value: float, drawn: Any) -> Interval:
     return Interval(value, float(low), float(high))
 
 
-def resampled(statistic: Callable[[np.random.Generator], float], draws: int = 1000, seed: int = 0) -> np.ndarray:
+def resampled(statistic: Callable[[np.random.Generator], float], draws: int) -> np.ndarray:
     """(draws,) A statistic of resamples, each drawn by its generator; the same in every report."""
-    generator = np.random.Generator(np.random.PCG64DXSM(seed))
+    generator = np.random.Generator(np.random.PCG64DXSM(0))
     return np.array([statistic(generator) for _ in range(draws)])
 
 
@@ -207,29 +205,28 @@ def odd_ones_chance(ours: Any, mean: tuple[float, float], std: tuple[float, floa
     return math.comb(k, m) / math.comb(len(values) + k, m)
 
 
-def rounded_chance(ours: Any, printed: int, k: int, *, draws: int = DRAWS) -> float:
+def rounded_chance(ours: Any, printed: int, k: int) -> float:
     """Chance of a mean of k printed as a whole number: all whole numbers no likelier than it.
 
     A mean that ends in a half counts for the rounding rule, half to even or half up, that is kinder to the paper.
     """
     values = np.asarray(ours, dtype=float)[None, :]
-    means = _bootstrapped(values, k, draws, lambda drawn: drawn.mean(axis=-2))[0]
+    means = _bootstrapped(values, k, lambda drawn: drawn.mean(axis=-2))[0]
     chances = []
     for rounded in (np.rint(means), np.floor(means + 0.5)):
         numbers, counts = np.unique(rounded, return_counts=True)
         own = counts[numbers == printed].sum()
         # A number that was never drawn is rarer than one in so many, not impossible.
-        chances.append(counts[counts <= own].sum() / draws if own else 1 / (draws + 1))
+        chances.append(counts[counts <= own].sum() / DRAWS if own else 1 / (DRAWS + 1))
     return float(max(chances))
 
 
-def benjamini_hochberg(chances: Any, level: float | None = None) -> np.ndarray:
-    """Which of these chances stand when a share of at most `level` (`LEVEL`) of those that do may be false."""
-    level = LEVEL if level is None else level
+def benjamini_hochberg(chances: Any) -> np.ndarray:
+    """Which of these chances stand when a share of at most `LEVEL` of those that do may be false."""
     chances = np.asarray(chances, dtype=float)
     order = np.argsort(chances, kind="stable")
     # The largest rank that is under the line decides, and all before it stand with it.
-    below = chances[order] <= level * np.arange(1, len(chances) + 1) / max(1, len(chances))
+    below = chances[order] <= LEVEL * np.arange(1, len(chances) + 1) / max(1, len(chances))
     stands = np.zeros(len(chances), dtype=bool)
     stands[order[: below.nonzero()[0].max(initial=-1) + 1]] = True
     return stands
@@ -241,13 +238,13 @@ def _places(N: int, k: int, draws: int) -> np.ndarray:
     return np.random.Generator(np.random.PCG64DXSM(k)).integers(N, size=(k, draws))
 
 
-def _bootstrapped(ours: np.ndarray, k: int, draws: int, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """(…, draws): a statistic of k of ours, drawn with replacement; `of` takes (…, k, draws)."""
-    places = _places(ours.shape[-1], k, draws)
+def _bootstrapped(ours: np.ndarray, k: int, of: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+    """(…, DRAWS): a statistic of k of ours, drawn with replacement; `of` takes (…, k, DRAWS)."""
+    places = _places(ours.shape[-1], k, DRAWS)
     flat = ours.reshape(-1, ours.shape[-1])
     step = max(1, BLOCK // places.size)
     parts = [of(flat[at : at + step][:, places]) for at in range(0, len(flat), step)]
-    return np.concatenate(parts).reshape(*ours.shape[:-1], draws)
+    return np.concatenate(parts).reshape(*ours.shape[:-1], DRAWS)
 
 
 def _widened(law: np.ndarray, center: np.ndarray, k: int, N: int) -> np.ndarray:

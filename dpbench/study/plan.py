@@ -92,17 +92,17 @@ class Planner:
         return result
 
     @cached_property
-    def _columns(self) -> RunColumns | None:
-        return columns_of(self.store) if self.store else None
+    def _columns(self) -> RunColumns:
+        return columns_of(self.store) if self.store else RunColumns(*([] for _ in RunColumns._fields))
 
     @cached_property
-    def _tuner(self) -> Tuner | None:
-        return Tuner(self._columns) if self._columns else None
+    def _tuner(self) -> Tuner:
+        return Tuner(self._columns)
 
     @cached_property
     def outcomes(self) -> dict[str, str]:
         """key → status of the rows there are."""
-        return dict(zip(self._columns.key, self._columns.status, strict=True)) if self._columns else {}
+        return dict(zip(self._columns.key, self._columns.status, strict=True))
 
     @cached_property
     def ended(self) -> Ended:
@@ -112,8 +112,6 @@ class Planner:
     @cached_property
     def _endings(self) -> dict[str, str]:
         """key → how the run ended: by its method's own word for it, where that has one."""
-        if not self._columns:
-            return {}
         return {key: own for key, own in zip(self._columns.key, self._columns.ending, strict=True) if own}
 
     def _absent(self, problem: str) -> str:
@@ -129,8 +127,10 @@ class Planner:
         for at, (i, fixed), planted in itertools.product(block.combinations, enumerate(given), block.planted):
             problem, algorithm, epsilon = at
             awaited = ""
-            settings = self._best(block, problem, algorithm, epsilon, fixed) if tuned else fixed
-            if settings is None:
+            best: dict[str, Any] | None = {}
+            if tuned:
+                best = self._tuner.best(problem, algorithm, epsilon, fixed, tuned, block.split, **block.terms)
+            if best is None:
                 awaited = ", ".join(tuned)
             else:
                 if tuned or (algorithm, i, planted) not in made:
@@ -139,14 +139,12 @@ class Planner:
                         algorithm=algorithm,
                         epsilon=epsilon,
                         seed=0,
-                        settings=settings,
-                        accounting=block.accounting,
-                        delta=block.delta,
-                        relation=block.relation,
+                        settings=fixed | best,
                         timed=min(block.timed, 1),
                         trace=block.trace,
                         sweep=swept,
                         planted=planted,
+                        **block.terms,
                     )
                 job = made[algorithm, i, planted].at(problem, epsilon)
                 ended = self._ended(JobSeries(job, seeds, [0])) if block.timed_if else {""}
@@ -161,13 +159,6 @@ class Planner:
             if awaited and not self._absent(problem):
                 result.waiting.append(f"{algorithm} on {problem} at ε = {epsilon:g} ({awaited})")
         return result
-
-    def _best(
-        self, block: GridEntry, problem: str, algorithm: str, epsilon: float, fixed: dict[str, Any]
-    ) -> dict[str, Any] | None:
-        how = (block.accounting, block.delta, block.relation, block.split)
-        best = self._tuner.best(problem, algorithm, epsilon, fixed, block.tuned, *how) if self._tuner else None
-        return None if best is None else fixed | best
 
     def _ended(self, series: JobSeries) -> set[str | None]:
         """How the runs of the series ended; None among them where one is missing."""

@@ -50,10 +50,8 @@ def means(
     return table.assign(se=table["sd"] / np.sqrt(table["seeds"]))
 
 
-def mostly_lowest(
-    table: pd.DataFrame, by: list[str], value: str = "mean", who: str = "algorithm"
-) -> tuple[Any, int, int] | None:
-    """Who has the lowest finite value in half of the groups or more: (name, in how many, of how many); None if nobody.
+def mostly_lowest(table: pd.DataFrame, by: list[str], who: str = "algorithm") -> tuple[Any, int, int] | None:
+    """Who has the lowest finite mean in half of the groups or more: (name, in how many, of how many); None if nobody.
 
     >>> table = pd.DataFrame({"at": [1, 1, 2, 2], "algorithm": ["a", "b", "a", "b"], "mean": [0.1, 0.2, 0.1, 0.3]})
     >>> mostly_lowest(table, ["at"])
@@ -61,10 +59,10 @@ def mostly_lowest(
     >>> mostly_lowest(table.iloc[:0], ["at"]) is None
     True
     """
-    known = table[np.isfinite(table[value].astype(float))]
+    known = table[np.isfinite(table["mean"].astype(float))]
     if known.empty:
         return None
-    first = known.loc[known.groupby(by, sort=False)[value].idxmin(), who]
+    first = known.loc[known.groupby(by, sort=False)["mean"].idxmin(), who]
     name, count = next(iter(first.value_counts().items()))
     return (name, int(count), len(first)) if 2 * count >= len(first) else None
 
@@ -98,10 +96,10 @@ def span(counts: Iterable[float]) -> str:
     return " to ".join(f"{count:,}" for count in dict.fromkeys(whole[:1] + whole[-1:])) or "no"
 
 
-def listed(values: Mapping[str, float], unit: str = "", digits: str = ".3g", between: str = ", ") -> str:
+def listed(values: Mapping[str, float], unit: str = "") -> str:
     """Named numbers, as ratios.
 
     >>> listed({"adult": 12.345, "covertype": 0.5}, "×")
     'adult 12.3×, covertype 0.5×'
     """
-    return between.join(f"{name} {value:{digits}}{unit}" for name, value in values.items())
+    return ", ".join(f"{name} {value:.3g}{unit}" for name, value in values.items())

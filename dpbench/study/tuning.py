@@ -116,10 +116,8 @@ class Tuner:
         epsilon: float,
         fixed: dict[str, Any],
         tuned: Sequence[str],
-        accounting: str = "paper",
-        delta: str | float | None = None,
-        relation: str | None = None,
         split: Split = "none",
+        **terms: Any,
     ) -> dict[str, Any] | None:
         """Values of the `tuned` settings that `choose` takes, or None if there are no rows.
 
@@ -128,8 +126,7 @@ class Tuner:
         """
         method, alias = algorithms.resolve(algorithm)
         given = make_settings(method, alias | fixed)
-        job = make_job(problem=problem, algorithm=algorithm, epsilon=epsilon, seed=0, settings=fixed,
-                       accounting=accounting, delta=delta, relation=relation)  # fmt: skip
+        job = make_job(problem=problem, algorithm=algorithm, epsilon=epsilon, seed=0, settings=fixed, **terms)
         shown = algorithms.display_name(algorithms.reference(algorithm)[0], given)
         losses: dict[tuple[tuple[Any, ...], str], dict[int, Any]] = defaultdict(dict)
         for (settings, sweep), rows in self._tried((problem, shown, epsilon)).items():

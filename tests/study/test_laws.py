@@ -17,10 +17,11 @@ def papers(cells, N, seed):
 
 @pytest.mark.thorough_for("100")
 @pytest.mark.parametrize("N", [100, 20])
-def test_one_true_cell_in_twenty_differs(N):
+def test_one_true_cell_in_twenty_differs(N, monkeypatch):
+    monkeypatch.setattr(laws, "DRAWS", 2000)
     ours, theirs = papers(4000, N, 1)
     for chance, published in ((laws.mean_chance, theirs.mean(-1)), (laws.std_chance, theirs.std(-1, ddof=1))):
-        assert (chance(ours, published, 5, draws=2000) < 0.05).mean() == pytest.approx(0.05, abs=0.01)
+        assert (chance(ours, published, 5) < 0.05).mean() == pytest.approx(0.05, abs=0.01)
 
 
 def test_the_plain_rule_would_have_called_far_more_of_them_different():
@@ -41,11 +42,12 @@ def test_a_gap_of_the_resolution_is_seen_in_nine_of_ten(gap):
 @pytest.mark.parametrize(
     ("variation", "N", "k", "most"), [(0.3, 20, 20, 0.08), (0.6, 20, 5, 0.11), (1.2, 100, 5, 0.09)]
 )
-def test_skewed_runs_differ_about_as_often_as_they_may(variation, N, k, most):
+def test_skewed_runs_differ_about_as_often_as_they_may(variation, N, k, most, monkeypatch):
     """Lognormal errors: with a coefficient of variation above .6 a verdict asks for 100 runs."""
+    monkeypatch.setattr(laws, "DRAWS", 2000)
     rng, s = np.random.default_rng(8), math.sqrt(math.log1p(variation**2))
     ours, theirs = (np.exp(s * rng.standard_normal((2000, n))) for n in (N, k))
-    assert (laws.mean_chance(ours, theirs.mean(-1), k, draws=2000) < laws.LEVEL).mean() <= most
+    assert (laws.mean_chance(ours, theirs.mean(-1), k) < laws.LEVEL).mean() <= most
 
 
 def test_the_pooled_ratio_is_over_curves_and_needs_four():
