@@ -21,7 +21,7 @@ from dpbench.algorithms.coordinate import ByPasses, proximal_step
 from dpbench.errors import UserError
 from dpbench.privacy.accounting.allocation import LEAST_DELTA
 from dpbench.privacy.ledger import at_rho
-from dpbench.problems.fast_rows import compiler
+from dpbench.problems.fast_rows import Loop, Within, compiled
 from dpbench.problems.losses import Logistic, Loss, Squared
 
 
@@ -132,13 +132,9 @@ def advance(
         W[...] = proximal_step(problem, W, np.multiply.outer(r, x) + np.multiply.outer(2 * clip, xi), step[:, None])
 
 
-@functools.cache
-def _compiled() -> tuple[Callable[..., None], Callable[..., None]] | None:
+@compiled
+def _compiled(compile_loop: Loop, within: Within) -> tuple[Callable[..., None], Callable[..., None]]:
     """(dense, sparse) versions of `advance`, or None without numba."""
-    tools = compiler()
-    if tools is None:
-        return None
-    compile_loop, within = tools.loop, tools.within
 
     @compile_loop
     def coefficient(kind: int, z: float, y: float, norm: float, clip: float) -> float:

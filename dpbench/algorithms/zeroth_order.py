@@ -11,7 +11,6 @@ loops of a round in one call where it is installed, in the same order of draws; 
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -20,7 +19,8 @@ from typing import Any
 import numpy as np
 
 from dpbench.algorithms import base as dp
-from dpbench.problems.fast_rows import compiler
+from dpbench.problems import fast_rows
+from dpbench.problems.fast_rows import Loop, Within
 from dpbench.problems.losses import Loss, PhaseRetrieval, Ramp
 from dpbench.problems.stationarity import Kinks
 
@@ -153,13 +153,10 @@ def _mean(weights: np.ndarray, U: np.ndarray) -> np.ndarray:
     return (weights.reshape(k, 1, b * m) @ U.reshape(k, b * m, d))[:, 0] / (b * m)
 
 
-@functools.cache
-def compiled() -> SimpleNamespace | None:
+@fast_rows.compiled
+def compiled(compile_loop: Loop, within: Within) -> SimpleNamespace:
     """The loops below, compiled; None without numba."""
-    tools = compiler()
-    if tools is None:
-        return None
-    compile_loop, within, tiny = tools.loop, tools.within, np.finfo(float).tiny
+    tiny = np.finfo(float).tiny
 
     @compile_loop
     def draw(generator: Any, s: Any, U: Any) -> None:

@@ -446,7 +446,7 @@ class ExactProblem(SubstitutedRows, ExactSums):
         super().__init__(X, y, row_bound=row_bound, row_bound_norm=row_bound_norm, **declared)
         self.steady = steady
         if short is not None:
-            self._hide(short)
+            self._short, self._raw = short, self.__dict__.pop("X")
 
 
 class ExactState:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -98,38 +98,36 @@ def _most_frequent(columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 LANES = 8  # `gram` is fastest with a multiple of it: a vector of doubles
 
 
-class Compiler(NamedTuple):
-    """`loop`, a decorator that compiles, and `within(v, low, high)` for the loops to use."""
-
-    loop: Callable[[Callable[..., Any]], Callable[..., Any]]
-    within: Callable[[float, float, float], float]
+T = TypeVar("T")
+Loop: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]  # a decorator that compiles
+Within: TypeAlias = Callable[[float, float, float], float]  # for the loops to use
 
 
-@functools.cache
-def compiler() -> Compiler | None:
-    """What compiles; None without numba."""
-    try:
-        from numba import njit
-    except ImportError:
-        return None
+def compiled(make: Callable[[Loop, Within], T]) -> Callable[[], T | None]:
+    """What `make` has of what compiles, made when it is first asked for; None without numba."""
 
-    @njit(cache=True, inline="always")
-    def within(v: float, low: float, high: float) -> float:
-        """v clipped to [low, high], by selections that become vector instructions and keep a NaN."""
-        v = low if v < low else v
-        return high if v > high else v
+    @functools.cache
+    def made() -> T | None:
+        try:
+            from numba import njit
+        except ImportError:
+            return None
 
-    # NaN and inf keep their meaning.
-    return Compiler(njit(cache=True, fastmath={"reassoc", "contract"}), within)
+        @njit(cache=True, inline="always")
+        def within(v: float, low: float, high: float) -> float:
+            """v clipped to [low, high], by selections that become vector instructions and keep a NaN."""
+            v = low if v < low else v
+            return high if v > high else v
+
+        # NaN and inf keep their meaning.
+        return make(njit(cache=True, fastmath={"reassoc", "contract"}), within)
+
+    return made
 
 
-@functools.cache
-def kernels() -> SimpleNamespace | None:
+@compiled
+def kernels(compile_loop: Loop, within: Within) -> SimpleNamespace:
     """The functions below, compiled; None without numba."""
-    tools = compiler()
-    if tools is None:
-        return None
-    compile_loop, within = tools.loop, tools.within
 
     @compile_loop
     def gram(

@@ -138,9 +138,6 @@ class SubstitutedRows:
     _raw: Any
     y: np.ndarray
 
-    def _hide(self, short: ShortenedRows) -> None:
-        self._short, self._raw = short, self.__dict__.pop("X")
-
     @functools.cached_property
     def X(self) -> Any:
         """(n, d) the rows: a copy that is made when it is first asked for, where there is none."""

@@ -144,13 +144,12 @@ class PersonsProblem(ExactProblem):
             for a, size, end in zip(*self._sizes, ends, strict=True)
         ]
 
-    @property
-    def _rows(self) -> NoReturn:
-        self._refuse()
-
-    def _refuse(self) -> NoReturn:
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         """What else is asked of rows was derived for those that count once."""
         raise PrivacyError("with a unit only sums over all persons are derived; take a method whose releases are those")
+
+    _rows = real = property(_refuse)  # see `ExactSums`
+    approximate_minimiser = minimiser = _refuse
 
     @property
     def is_sparse(self) -> bool:
@@ -229,19 +228,6 @@ class PersonsProblem(ExactProblem):
         if rows is None and self.loss.quadratic:
             return self._gram()
         return super().hessian_sum(w, rows, curvature).finer(self.bits)
-
-    def approximate_minimiser(self, *of: Any) -> NoReturn:
-        """See `EmpiricalRisk`: refused."""
-        self._refuse()
-
-    def minimiser(self, *of: Any, **named: Any) -> NoReturn:
-        """See `ExactSums`: refused."""
-        self._refuse()
-
-    @property
-    def real(self) -> NoReturn:
-        """See `ExactSums`: refused."""
-        self._refuse()
 
     def _sum(self, function: Any, W: np.ndarray) -> np.ndarray:
         """(k,) as of `EmpiricalRisk`, of rows with their weights; for what no guarantee covers."""

@@ -119,13 +119,9 @@ class EmpiricalRisk(MeansOfSums, Declaration):
         """<x_i, w>, (k, n); of a loss with several outputs (k·outputs, n)."""
         return self._rows.all_predictions(self._models(W))
 
-    def data_value(self, W: np.ndarray) -> np.ndarray:
-        """Mean loss, (k,)."""
-        return self._sum(self.loss.value, W) / self.n
-
     def value(self, W: np.ndarray) -> np.ndarray:
         """F(w), (k,), with every regulariser."""
-        return self.data_value(W) + self._penalty(self.batch(W))
+        return self._sum(self.loss.value, W) / self.n + self._penalty(self.batch(W))
 
     def gradient(self, W: np.ndarray, rows: np.ndarray | None = None) -> np.ndarray:
         """Gradient of the smooth part of F, its mean over the given row indices (default all), (k, d)."""
