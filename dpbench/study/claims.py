@@ -47,11 +47,6 @@ class Verdict:
         """held: whether the claim is; None where the rows do not decide."""
         return cls(OPEN if held is None else HELD if held else NOT_HELD, numbers, case)
 
-    @classmethod
-    def lacking(cls, why: NotEnough, case: str) -> Verdict:
-        """Of one setting of a claim whose rows are missing, where another has its own."""
-        return cls(NOT_ENOUGH, str(why), case)
-
     @property
     def held(self) -> bool | None:
         """True or False where the claim was decided, else None."""
@@ -152,9 +147,6 @@ class Why(NamedTuple):
     artefact: str
     case: str = ""  # of the verdict, as "as published"; "" for any
 
-    def explains(self, verdict: Verdict) -> bool:
-        return self.verdict == verdict.word and self.case in ("", verdict.case)
-
 
 @dataclass(frozen=True)
 class Claim:
@@ -176,7 +168,8 @@ class Claim:
 
     def reason(self, verdict: Verdict) -> Why | None:
         """What a verdict of this claim comes from, where that is demonstrated."""
-        return next((one for one in self.why if one.explains(verdict)), None)
+        fitting = (one for one in self.why if one.verdict == verdict.word and one.case in ("", verdict.case))
+        return next(fitting, None)
 
     def judge(self, context: Context) -> list[Verdict]:
         """The verdicts, one or (as published, at a proven ε) several; missing rows are one, too."""
