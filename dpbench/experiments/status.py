@@ -102,7 +102,7 @@ def compact(
     sizes = {}
     for one in map(experiments.get, experiments.names() if experiment == "all" else [experiment]):
         store = Store(results, profile, one.name)
-        rows = list(store.columns("key", "problem", "algorithm"))
+        rows = [*zip(*store.lists("key", "problem", "algorithm"), strict=True)]
         planned = plan(one.blocks(profile), store)
         there = {key for key, *_ in rows}
         missing = (job for key, job in planned.by_key.items() if key not in there)

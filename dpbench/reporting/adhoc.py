@@ -83,7 +83,7 @@ def beside(results: Path, rows: pd.DataFrame) -> pd.DataFrame:
         if name == stored.EXPERIMENT and not store.folder.is_dir() and (home := stored.shipped()):
             store = Store(results, stored.PROFILE, name, folder=home)
         if store.folder.is_dir():
-            frame = pd.DataFrame(store.columns(*READ), columns=list(READ))
+            frame = pd.DataFrame([*zip(*store.lists(*READ), strict=True)], columns=list(READ))
             # Timed rows repeat the best settings, whose seeds would count twice.
             there = frame["problem"].isin(set(rows["problem"])) & frame["private"].eq(True) & frame["timed"].eq(0)
             frame = frame[there & outcomes.has_result(frame["status"]) & frame["excess"].notna()]

@@ -223,12 +223,6 @@ def gone(scheduler: str) -> UserError:
     return UserError(f"the scheduler {scheduler} went away; what was finished is kept, the same command goes on")
 
 
-def check_version(driver: str) -> None:
-    """UserError, on a worker, unless its version is the driver's."""
-    if driver != __version__:
-        raise UserError(f"a worker has dpbench {__version__}, the driver {driver}: install the same version")
-
-
 def computed(batch: Batch) -> BatchRows | WorkerDeath:
     """How a batch ended that was computed here, or in a process of its own where it or code beside it is not ours.
 
@@ -248,7 +242,8 @@ def perform(batch: Batch, parcel: Parcel, shipment: dict[str, bytes] | None) -> 
     """On a worker: the rows of a batch, or None if the data set must be sent first."""
     from threadpoolctl import threadpool_limits
 
-    check_version(parcel.version)
+    if parcel.version != __version__:
+        raise UserError(f"a worker has dpbench {__version__}, the driver {parcel.version}: install the same version")
     if not loading.adopt(parcel.data, parcel.sha256, shipment):
         return None
     # For good: a worker may have several threads, and leaving a `with` would undo the limit for the others.

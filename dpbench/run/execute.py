@@ -225,14 +225,11 @@ def _sweep(job: Job, nudge: float) -> tuple[list[Row], list[Point]]:
     for name in ("T", "delta", "relation", "accounting", "private", "epsilon_planned", "epsilon_realised",
                  "epsilon_accounted", "checked_by", "counts_public", "error", "data_sha256"):  # fmt: skip
         setattr(found, name, getattr(worst, name))
-    found.values = [_infinite(row.excess) if row.status == "done" else np.inf for row in rows]
+    done = (row.excess if row.status == "done" and row.excess is not None else np.inf for row in rows)
+    found.values = [excess if np.isfinite(excess) else np.inf for excess in done]
     status = outcomes.worst([row.status or "defect" for row in rows])
     found.status = "done" if status in outcomes.RESULTS else status
     return [found], []
-
-
-def _infinite(excess: float | None) -> float:
-    return excess if excess is not None and np.isfinite(excess) else np.inf
 
 
 # Kept, failures too: a search that fails is long, and every batch of the problem would repeat it.

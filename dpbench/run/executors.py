@@ -105,9 +105,9 @@ class Local:
         flying: list[int] = []
 
         def tasks() -> Iterator[tuple[int, Batch]]:
-            for index, batch in batches.items():
-                flying.append(index)
-                yield index, batch
+            for task in batches.items():
+                flying.append(task[0])
+                yield task
 
         try:
             for index, rows in pooled(_indexed, tasks(), self._jobs, self._backend):

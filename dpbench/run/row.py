@@ -109,10 +109,6 @@ class Point(msgspec.Struct, kw_only=True):
     seconds: float | None = None
     excess: float | None = None
 
-    def record(self) -> dict[str, Any]:
-        """Column → value, as it is stored."""
-        return msgspec.structs.asdict(self)
-
 
 KINDS: Mapping[object, str] = {
     str: "string",

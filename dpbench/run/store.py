@@ -22,6 +22,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dpbench import files, frames
 from dpbench.errors import UserError, reason
 from dpbench.run import outcomes
@@ -195,7 +197,7 @@ class Store:
         for row in runs:
             row.experiment = self.experiment
         if traces:
-            self._write_part("traces", [point.record() for point in traces])
+            self._write_part("traces", [msgspec.structs.asdict(point) for point in traces])
         if runs:
             self._write_part("runs", [row.record() for row in runs])
 
@@ -246,14 +248,10 @@ class Store:
 
     def ended(self) -> Ended:
         """What there is of jobs."""
-        return Ended(dict(self.columns("key", "status")), self.traced)
-
-    def columns(self, *names: str) -> list[tuple[Any, ...]]:
-        """These columns alone of all rows, in the order and of the rows that `runs` has; None where there is none."""
-        return [*zip(*self.lists(*names), strict=True)]
+        return Ended(dict(zip(*self.lists("key", "status"), strict=True)), self.traced)
 
     def lists(self, *names: str) -> list[list[Any]]:
-        """`columns`, each as one list."""
+        """These columns alone, a list each, in the order and of the rows that `runs` has; None where there is none."""
         table = self._table("runs", columns=list(dict.fromkeys(["key", "status", *names])), encoded=REPEATED)
         lists = {name: _as_list(table[name]) for name in table.column_names}
         # Not in arrow, whose arrays of strings load pandas.
