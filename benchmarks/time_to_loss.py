@@ -234,9 +234,8 @@ def record(*values: Any) -> dict[str, Any]:
 def set_up(X: np.ndarray, y: np.ndarray, rows: Rows) -> None:
     """Print what a look at the rows costs in gradients, and a gradient in passes over X."""
     W = np.zeros((1, X.shape[1]))
-    declared = {"loss": "logistic", "row_bound": 1.0, "row_bound_norm": "l2"}
-    call: dict[str, Any] = {"method": "", "loss": "logistic", "needed": ("l2", 1.0), "bound": "rescale"}
-    call |= {"release": True, "exact": False, "precision": "float32", "steady": False, "declared": declared}
+    call: dict[str, Any] = {"declared": Declaration(*X.shape, row_bound=1.0), "method": "", "check": False}
+    call |= {"release": True, "exact": False, "precision": "float32", "steady": False}
     flat = X.reshape(-1)
     step = 8192 * X.shape[1]
     times: dict[str, list[float]] = defaultdict(list)

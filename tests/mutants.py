@@ -577,7 +577,7 @@ OWN = [
            FACES + "one_against_the_rest_spends_one_budget", "each class's model learns the first"),
     Mutant(CELLS, "self.labels)[:, None] == np.arange(", "self.labels)[:, None] % len(self.labels) == np.arange(",
            GRAPH, "an unknown category is the last one"),
-    Mutant(ENGINE, "X, spec.lengths, unit, plan.bound, plan.whole,", "X, spec.lengths, unit, plan.bound, plan.each,",
+    Mutant(ENGINE, "row_bounds.Releasing(plan.whole,", "row_bounds.Releasing(plan.each,",
            CONTRACT + "the_bound_is_released_within_the_whole_budget",
            "the bound's release is held to one model's budget"),
 ]  # fmt: skip
@@ -685,7 +685,7 @@ POLICY = [
            SAVED_WINDOW, "the model gets all of ε beside what was spent"),
     Mutant("own/onnx.py", "score = made(\"Add\", made(\"MatMul\", x,", "score = made(\"Sub\", made(\"MatMul\", x,",
            WINDOWED + "the_graph_clips_at_both_ends_as_the_model_does", "the graph has another middle"),
-    Mutant(BOUND, "m / n / (1 if budget.relation is Relation.REPLACE_ONE else 2)", "m / n / 2",
+    Mutant(BOUND, "m / n / (1 if how.budget.relation is Relation.REPLACE_ONE else 2)", "m / n / 2",
            BOUNDED + "noise_by_its_variance", "the release of a rows' bound has half of its noise"),
     Mutant(BOUND, 'np.fmin(np.fmax(np.einsum("ij,ij->i", rows, rows), 0.0), m)', 'np.einsum("ij,ij->i", rows, rows)',
            BOUNDED + "a_row_moves_the_mean_by_no_more_than_the_sensitivity", "a long row moves it by more"),

@@ -141,7 +141,7 @@ def execute(
     releases = tuple(entry for composition, _, _ in parts for entry in composition)
     if plan.releases and not plan.flaw and releases != plan.releases:
         raise Defect(f"{plan.name}: it ran by another plan than the one that was shown")
-    epsilon = parts[0][1] if len(parts) == 1 else compose(parts, whole.epsilon, whole.delta, whole.relation)
+    epsilon = parts[0][1] if len(parts) == 1 else compose(parts, whole)
     W = np.stack([run.W[0] for run, *_ in runs]).reshape(plan.models * plan.problem.loss.outputs, -1)
     if plan.windowed:
         W[:, 0] = 0.0  # of the intercept, which m̃ has: what was released there is noise
@@ -163,20 +163,18 @@ def _before_the_models(
 ) -> tuple[Any, Any, float | None, windows.Window | None, list[dict[str, Any]]]:
     """(rows and labels as the models take them, the bound and the window found first, the ledger's lines of these)."""
     spec, window, ledger = plan.spec, None, list[dict[str, Any]]()
-    drawn: dict[str, Any] = {"seed": seed, "arithmetic": spec.arithmetic}
+    how = row_bounds.Releasing(plan.whole, seed, spec.arithmetic, of_persons)
     if plan.bound is None:
         return X, y, None, None, []
     if isinstance(plan.bound, windows.WindowSplit):
-        window, ledger = windows.release(
-            X, y, spec.lengths, unit, plan.bound, plan.whole, **drawn, of_persons=of_persons
-        )
+        window, ledger = windows.release(X, y, spec.lengths, unit, plan.bound, how)
         if not plan.bound.alone:
             X, y = window.rows(X, unit, spec.lengths.numbers), window.residuals(X, y)
         return X, y, window.bound, window, ledger
     if plan.bound.choice:
-        window, ledger = windows.choose(y, plan.bound.choice, plan.whole, spec.d, **drawn)
+        window, ledger = windows.choose(y, plan.bound.choice, spec.d, how)
         y = window.within(y)
-    found = row_bounds.release(X, spec.lengths, unit, plan.bound, plan.whole, **drawn, of_persons=of_persons)
+    found = row_bounds.release(X, spec.lengths, unit, plan.bound, how)
     return row_bounds.shortened(X, unit / found.bound), y, found.bound, window, [*ledger, *found.ledger]
 
 
@@ -186,7 +184,12 @@ def _model(
 ) -> tuple[BatchRun, Guarantee, BaseSettings]:  # fmt: skip
     """(run of the i-th model, or of class i against the rest; what both routes say of it; its settings, completed)."""
     labels = y if plan.models == 1 else np.where(y == i, 1.0, -1.0)
-    problem = _problem(plan, X, labels, seed=seed, check=check, owned=owned, of_persons=of_persons)
+    problem = inputs.problem_of(
+        X, labels, declared=plan.problem, method=plan.method.name, check=check, release=seed is None and not plan.flaw,
+        exact=plan.exact, precision="float32" if owned and X.dtype == np.float32 else plan.spec.precision,
+        steady=plan.spec.timing is not None or (plan.served and isinstance(X, np.ndarray)), owned=owned,
+        of_persons=of_persons,
+    )  # fmt: skip
     named = str(plan.settings).replace(", intervals=False", "")  # a seed draws what it drew before there were any
     key = secrets.token_hex(32) if seed is None else f"fit/{plan.method.name}/{plan.each}/{named}/{seed}"
     if i:
@@ -196,24 +199,6 @@ def _model(
     if plan.method.private and not plan.flaw and said.error:
         raise PrivacyError(f"{plan.method.name}: {said.error}")
     return run, said, bound.settings[0]
-
-
-def _problem(
-    plan: FitPlan, X: Any, y: Any, *, seed: int | None, check: bool, owned: bool, of_persons: OfPersons | None
-) -> Any:
-    """The problem of one model: rows and labels, and what the plan declares of them."""
-    spec, declared = plan.spec, plan.problem
-    bounded = np.isfinite(declared.row_bound)
-    return inputs.problem_of(
-        X, y, method=plan.method.name, loss=declared.loss, bound="check" if check else "rescale",
-        needed=(declared.row_bound_norm, declared.row_bound) if bounded else None,
-        release=seed is None and not plan.flaw, exact=plan.exact,
-        precision="float32" if owned and X.dtype == np.float32 else spec.precision,
-        steady=spec.timing is not None or (plan.served and isinstance(X, np.ndarray)), owned=owned,
-        of_persons=of_persons,
-        declared={"loss": declared.loss, "l1": spec.l1, "l2": declared.l2, "w2": spec.w2, "name": declared.name,
-                  "row_bound_norm": declared.row_bound_norm, "row_bound": declared.row_bound},
-    )  # fmt: skip
 
 
 def _run(plan: FitPlan, problem: Any, W: np.ndarray, key: str, seed: int | None) -> tuple[BatchRun, BoundRun]:

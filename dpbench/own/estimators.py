@@ -97,9 +97,9 @@ class _Private(BaseEstimator):
         return plan(Spec(
             **of_encoding(encoding, rows, len(labels)), loss=self._loss, epsilon=_plain(self.epsilon),
             delta=_plain(self.delta), algorithm=self.algorithm, settings={k: _plain(v) for k, v in settings.items()},
-            row_bound=how, l2=_plain(self.l2),
-            class_weights=self._weights(labels), arithmetic=self.arithmetic, precision=self.precision,
-            timing=self.timing, reproducible=self.random_state is not None, relation=rules.RELATION.value,
+            class_weights=arguments.weights_of(getattr(self, "class_weight", None), labels), row_bound=how,
+            l2=_plain(self.l2), arithmetic=self.arithmetic, precision=self.precision, timing=self.timing,
+            reproducible=self.random_state is not None, relation=rules.RELATION.value,
             unit=schema.unit or (GROUPS if self.unit else ""),
         ))  # fmt: skip
 
@@ -110,9 +110,6 @@ class _Private(BaseEstimator):
         if isinstance(given, bool) or not isinstance(given, int | float | np.number):
             return given  # what is none of the words is refused by the plan
         positive("row_bound", float(given))
-        return None
-
-    def _weights(self, labels: tuple[Any, ...]) -> tuple[float, ...] | None:
         return None
 
     def _target(self, y: Any) -> tuple[Target, bool]:
@@ -352,9 +349,6 @@ class PrivateClassifier(ClassifierMixin, _Private):
         except TypeError:
             raise ParameterError("classes: give a list of texts, or of numbers") from None
         return Target(name="", classes=arguments.sorted_labels(given)), False
-
-    def _weights(self, labels: tuple[Any, ...]) -> tuple[float, ...] | None:
-        return arguments.weights_of(self.class_weight, labels)
 
     def become(self, model: Model, *of: Any) -> Any:
         self.classes_ = arguments.typed(model.labels)

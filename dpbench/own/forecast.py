@@ -11,6 +11,7 @@ import math
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -268,11 +269,6 @@ def guess_of(frame: Simulation, world: World) -> np.ndarray:
 Task = tuple[str, float, int]  # (method, ε, rows)
 
 
-def seed_of(number: int, *task: Any) -> int:
-    """The noise of a fit in a world, whatever else is fitted there."""
-    return zlib.crc32(repr((number, *task)).encode())
-
-
 def one_world(number: int, frame: Simulation, tasks: Sequence[Task], rows: int) -> list[dict[str, float]]:
     """Scores of the best and of the constant answer, then of each task; those of a fit that ended badly are NaN.
 
@@ -283,8 +279,9 @@ def one_world(number: int, frame: Simulation, tasks: Sequence[Task], rows: int) 
     for algorithm, epsilon, n in tasks:
         # The same rows for every method and n, so that differences are of the methods.
         few = world._replace(X=world.X[:n], y=world.y[:n])
+        seed = zlib.crc32(repr((number, algorithm, epsilon, n)).encode())  # whatever else is fitted there
         try:
-            measured.append(fitted(frame, few, algorithm, epsilon, n, seed=seed_of(number, algorithm, epsilon, n)))
+            measured.append(fitted(frame, few, algorithm, epsilon, n, seed=seed))
         except UserError:  # as a run that diverged
             measured.append(dict.fromkeys(measured[0], math.nan))
     name, nothing = ("AUC", 0.5) if frame.classes else ("R²", 0.0)
@@ -350,7 +347,8 @@ def make(
     field, left_out = chosen(frame, names, epsilons)
     default = next(iter(field))
     asked: list[Task] = [(name, epsilon, frame.rows) for epsilon in epsilons for name in field]
-    results = _each(one_world, count, (frame, asked, frame.rows), jobs, progress, "simulating")
+    each = partial(_each, count, jobs, progress)
+    results = each("simulating", one_world, frame, asked, frame.rows)
     # (worlds, 2 + tasks) of each score: the best, the constant answer, then the tasks.
     scores = {score: np.array([[one[score] for one in world] for world in results]) for score in SCORES[task]}
     columns = [{score: values[:, i] for score, values in scores.items()} for i in range(len(asked) + 2)]
@@ -360,7 +358,7 @@ def make(
         beats = math.nan if i == of_default else float((losses[:, i + 2] < losses[:, of_default + 2]).mean())
         told = made.whole.delta, _set(made), made.lines(), made.epsilon
         forecasts.append(Forecast(name, epsilon, *told, columns[i + 2], beats))
-    needed = [] if target is None else _needed(frame, default, epsilons, target, count, jobs, progress)
+    needed = [] if target is None else _needed(frame, default, epsilons, target, each)
     references = {"at best": columns[0], "one answer for all": columns[1]}
     size = frame.rows, len(frame.encoding.names), min(frame.rows, LARGEST)
     return Forecasts(task, *size, count, forecasts, references, left_out, needed, _notes(frame))
@@ -376,34 +374,21 @@ T = TypeVar("T")
 
 
 def _each(
-    function: Callable[..., T],
-    count: int,
-    arguments: tuple[Any, ...],
-    jobs: int | None,
-    progress: Callable[[str, float], None],
-    what: str,
+    count: int, jobs: int | None, progress: Callable[[str, float], None], what: str, make: Callable[..., T], *of: Any
 ) -> list[T]:
-    """`function` of every world, in as many processes as there are jobs."""
+    """What `make` has of every world and of `of`, in as many processes as there are jobs."""
     results = []
-    for one in pooled(function, ((number, *arguments) for number in range(count)), jobs, ordered=True):
+    for one in pooled(make, ((number, *of) for number in range(count)), jobs, ordered=True):
         results.append(one)
         progress(what, len(results) / count)
     return results
 
 
 def _needed(
-    frame: Simulation,
-    method: str,
-    epsilons: Sequence[float],
-    target: tuple[str, float],
-    count: int,
-    jobs: int | None,
-    progress: Callable[[str, float], None],
+    frame: Simulation, method: str, epsilons: Sequence[float], target: tuple[str, float], each: Callable[..., list[Any]]
 ) -> list[Needed]:
     """The ε that the target needs at n rows, and the n at each ε."""
-    results = _each(
-        seek, count, (frame, method, tuple(epsilons), target), jobs, progress, f"seeking {target[0]} {target[1]:g}"
-    )
+    results = each(f"seeking {target[0]} {target[1]:g}", seek, frame, method, tuple(epsilons), target)
     places = [("ε", float(frame.rows), EPSILONS[-1]), *(("n", one, rows_of(frame)[-1]) for one in epsilons)]
     return [
         Needed(what, at, *quantiles(np.array([world[i] for world in results])), sought=float(last))

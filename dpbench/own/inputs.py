@@ -18,14 +18,13 @@ from dpbench.algorithms.base import make_settings
 from dpbench.datasets.recipes import BLOCK, LARGEST, LARGEST_SINGLE, WITHIN, all_within, row_norms
 from dpbench.errors import DataError, UserError
 from dpbench.own.spec import GROUPS, ParameterError
-from dpbench.problems import Problem, losses
+from dpbench.problems import Declaration, Problem, losses
 from dpbench.problems.exact import ExactProblem
 from dpbench.problems.persons import OfPersons, Persons, PersonsProblem
 from dpbench.problems.risk import LARGEST_ITERATE
 from dpbench.schema.cells import ids, numbers
 
 Labels = Literal["binary", "real"]
-Bound = Literal["check", "rescale"]
 LARGEST_LABEL = 1e100  # a number beyond is moved to it
 LARGEST_OF_BOUNDED = 1e9  # where the slope has a bound: all the same to it, and values leave a minimiser its digits
 
@@ -34,41 +33,40 @@ def problem_of(
     X: Any,
     y: Any,
     *,
+    declared: Declaration,
     method: str,
-    loss: str | losses.Loss,
-    needed: tuple[str, float] | None,
-    bound: Bound,
+    check: bool,
     release: bool,
     exact: bool,
     precision: str,
     steady: bool,
-    declared: dict[str, Any],
     owned: bool = False,
     of_persons: OfPersons | None = None,
 ) -> Problem:
     """The problem that a fit runs on.
 
-    needed: norm and bound of the rows that the method's proof asks for. bound: "check" raises DataError for data that
-    do not fit, "rescale" scales long rows and repairs the rest, see `repaired`. release: iterates that leave float64's
+    declared: with the bound on the rows that the method's proof asks for. check: raises DataError for data that do not
+    fit; else long rows are scaled and the rest is repaired, see `repaired`. release: iterates that leave float64's
     range stop the run. exact: rows on a grid, sums as integers. steady: in steps that are the same for all data.
     owned: X may be written to, so that no copy of it is needed. of_persons: what the rows weigh, with a unit.
     """
-    kind = losses.get(loss)
-    labels: Labels = "binary" if kind.binary else "real"
-    repair = bound == "rescale"
+    norm, most = declared.row_bound_norm, declared.row_bound
+    needed = (norm, most) if math.isfinite(most) else None
+    labels: Labels = "binary" if declared.loss.binary else "real"
     # A refusal that depends on a cell reveals it, so a release repairs each value by itself.
-    if repair:
-        X, y = repaired(X, y, labels, loss=loss, single=precision == "float32", entries=not exact)
+    if check:
+        X, y = checked(method, needed, precision, X, y, labels)
     else:
-        X, y = checked(method, needed, bound, precision, X, y, labels)
+        X, y = repaired(X, y, labels, loss=declared.loss, single=precision == "float32", entries=not exact)
+    given = {**declared.objective, "name": declared.name, "row_bound_norm": norm, "row_bound": most}
     problem: Problem
     if of_persons is not None:
-        problem = PersonsProblem(X, y, of_persons, **declared)
+        problem = PersonsProblem(X, y, of_persons, **given)
     elif exact:
-        problem = ExactProblem(X, y, steady=steady, owned=owned, **declared)
+        problem = ExactProblem(X, y, steady=steady, owned=owned, **given)
     else:
-        X = _shortened(X, needed) if repair and needed is not None else X
-        problem = Problem(X, y, **declared, rows_checked=needed is not None)
+        X = X if check or needed is None else _shortened(X, needed)
+        problem = Problem(X, y, **given, rows_checked=needed is not None)
     if release:
         problem.limit = LARGEST_ITERATE
     return problem
@@ -144,11 +142,11 @@ def persons_of(X: Any, groups: Any, unit: str | None, *, asked: bool) -> tuple[s
 
 
 def checked(
-    method: str, needed: tuple[str, float] | None, bound: Bound, precision: str, X: Any, y: Any, labels: Labels
+    method: str, needed: tuple[str, float] | None, precision: str, X: Any, y: Any, labels: Labels
 ) -> tuple[Any, np.ndarray]:
     """(X, y) as the solvers take them: finite, of this precision, within the bound. Raises DataError."""
     X, y = datasets.check_arrays(X, y, labels=labels, single=precision == "float32")
-    X = _bounded_rows(X, method, needed, bound)
+    X = _bounded_rows(X, needed, method)
     if precision == "float32":
         _refuse_sparse(X)
         X = _still_within(X.astype(np.float32, copy=False), needed)
@@ -198,7 +196,7 @@ def _shortened(X: Any, needed: tuple[str, float]) -> Any:
     if len(values) and not np.abs(values).max() <= largest:  # so that norms are finite
         values = np.clip(values, -largest, largest)
         X = type(X)((values, X.indices, X.indptr), shape=X.shape) if hasattr(X, "tocsr") else values
-    X = _bounded_rows(X, "", needed, "rescale")
+    X = _bounded_rows(X, needed)
     return _still_within(X, needed) if X.dtype == np.float32 else X
 
 
@@ -219,8 +217,8 @@ def _still_within(X: np.ndarray, needed: tuple[str, float] | None) -> np.ndarray
     return np.asarray(X * factors[:, None].astype(X.dtype))
 
 
-def _bounded_rows(X: Any, method: str, needed: tuple[str, float] | None, bound: Bound) -> Any:
-    """X, or X with the rows beyond what the algorithm needs scaled down to it; DataError if they must not be."""
+def _bounded_rows(X: Any, needed: tuple[str, float] | None, refusing: str = "") -> Any:
+    """X, or X with the rows beyond what a method needs scaled down to it; DataError, which names it, if `refusing`."""
     if needed is None:
         return X
     kind, limit = needed
@@ -231,11 +229,11 @@ def _bounded_rows(X: Any, method: str, needed: tuple[str, float] | None, bound: 
     slack = 1e-12 if X.dtype == np.float64 else 1e-6  # a row divided by its norm has norm 1 up to rounding
     if norms.max(initial=0) <= limit * (1 + slack):
         return X
-    if bound == "check":
+    if refusing:
         mark = "₂" if order == 2 else "₁"
         raise DataError(
             f"X: {np.sum(norms > limit):,} of {len(norms):,} rows have ‖x‖{mark} > {limit:g} (largest "
-            f"{norms.max():.4g}), beyond what {method}'s proof covers; scale the columns by public constants, or "
+            f"{norms.max():.4g}), beyond what {refusing}'s proof covers; scale the columns by public constants, or "
             'pass bound="rescale" to divide each such row by its norm'
         )
     factors = limit / np.maximum(norms, limit)
@@ -278,7 +276,7 @@ def check_rows(X: Any, y: Any, *, algorithm: str = "dp-gd", loss: str = "logisti
     for check in (
         lambda: datasets.check_arrays(X, np.zeros(len(y)), labels="real"),
         check_labels,
-        lambda: _bounded_rows(fixed, method.name, needed, "check"),
+        lambda: _bounded_rows(fixed, needed, method.name),
     ):
         try:
             check()

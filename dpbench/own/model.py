@@ -29,8 +29,8 @@ from dpbench.own import statement as statements
 from dpbench.own import window as windows
 from dpbench.own.engine import Fitted
 from dpbench.own.spec import GROUPS, FitPlan, Spec, of_encoding, plan
-from dpbench.own.statement import DoesNotHold, Statement, leaves, number_of, released, sentence
-from dpbench.privacy.ledger import Composition, Release, plain
+from dpbench.own.statement import DoesNotHold, Statement, leaves, number_of, sentence
+from dpbench.privacy.ledger import Composition, Release, listed, plain
 from dpbench.schema import Schema
 from dpbench.schema.encoding import Encoding, encoding_of
 from dpbench.version import __version__
@@ -214,7 +214,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
             made=made, mechanism=plan.name, settings=settings, epsilon=whole.epsilon, delta=whole.delta,
             relation=whole.relation.value, public=public, arithmetic=plan.arithmetic, rows=self.spec.n,
             guarantee=sentence(*of, word_of=algorithms.not_ours(plan.name, settings), unit=self.spec.unit),
-            releases=released(releases), versions=versions, charge=charge, unit=self.spec.unit,
+            releases=listed(releases), versions=versions, charge=charge, unit=self.spec.unit,
         )  # fmt: skip
 
 

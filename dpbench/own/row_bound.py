@@ -109,6 +109,30 @@ def mechanisms_of(exact: bool, seed: int | None) -> type[Mechanisms]:
     return Mechanisms
 
 
+class Releasing(NamedTuple):
+    """How a fit releases what it finds before its models.
+
+    budget: all of the fit's, which a release is checked against. seed, arithmetic: as of `dpbench.fit`; None is for the
+    bytes, of a release without a seed. of_persons: what the rows weigh, with a unit.
+    """
+
+    budget: Budget
+    seed: int | None = None
+    arithmetic: str | None = None
+    of_persons: OfPersons | None = None
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is for the bytes."""
+        without_seed = self.arithmetic is None and self.seed is None
+        return without_seed or self.arithmetic == "bytes" or self.of_persons is not None
+
+    def mechanisms(self, name: str) -> Mechanisms:
+        """What is released through; name: of its stream, with a seed."""
+        key = secrets.token_hex(32) if self.seed is None else f"{name}/{self.budget}/{self.seed}"
+        return mechanisms_of(self.exact, self.seed)([key], self.budget)
+
+
 def parse_mode(row_bound: Any, number: float | None) -> Any:
     """How a bound is to be found beside a schema's `number`; UserError for what says it twice. `own.spec` checks it."""
     if number is not None and row_bound not in (None, "auto"):
@@ -121,14 +145,7 @@ def by_rule(lengths: Lengths) -> float:
     return max(1.0, math.sqrt(lengths.others + GUESS * (lengths.intercept + lengths.most)))
 
 
-def choose_split(
-    how: RowBound | None,
-    lengths: Lengths,
-    epsilon: float,
-    delta: float,
-    relation: Relation,
-    planned: Planned,
-) -> BoundSplit | None:
+def choose_split(how: RowBound | None, lengths: Lengths, budget: Budget, planned: Planned) -> BoundSplit | None:
     """What is done about a bound, from public numbers; None where rows are left as they are.
 
     planned: as of `first_within`. PrivacyError as of that, for "private" alone.
@@ -137,11 +154,11 @@ def choose_split(
         return None
     if how != "rule":
         try:
-            return first_within(candidate_splits(epsilon, delta), epsilon, delta, relation, planned)
+            return first_within(candidate_splits(budget.epsilon, budget.delta), budget, planned)
         except PrivacyError:
             if how == "private":
                 raise
-    return BoundSplit(None, epsilon, delta)
+    return BoundSplit(None, budget.epsilon, budget.delta)
 
 
 def candidate_splits(epsilon: float, delta: float) -> list[BoundSplit]:
@@ -161,14 +178,8 @@ def candidate_splits(epsilon: float, delta: float) -> list[BoundSplit]:
     return [*(BoundSplit(bound_release, model_epsilon * factor, delta) for factor in SMALLER), laplace]
 
 
-def first_within(
-    ways: Iterable[Any],
-    epsilon: float,
-    delta: float,
-    relation: Relation,
-    planned: Planned,
-) -> Any:
-    """The first split that keeps to (ε, δ) with the models' releases, from public numbers, before data are touched.
+def first_within(ways: Iterable[Any], budget: Budget, planned: Planned) -> Any:
+    """The first split that keeps to the budget with the models' releases, from public numbers, before data are touched.
 
     planned: (ε, δ) of all models together → (what it would release, its δ) for each. PrivacyError where both routes
     find no split that keeps to ε.
@@ -179,8 +190,8 @@ def first_within(
             models = planned(way.epsilon, way.delta)
             if not all(one for one, _ in models):
                 raise PrivacyError("row_bound: the method says what it releases only while it runs; give a number")
-            each = {one: spent(one, d, relation).epsilon for one, d in models}
-            compose([*way.parts, *((one, each[one], d) for one, d in models)], epsilon, delta, relation)
+            each = {one: spent(one, d, budget.relation).epsilon for one, d in models}
+            compose([*way.parts, *((one, each[one], d) for one, d in models)], budget)
         except PrivacyError as caught:
             error = caught
         else:
@@ -188,58 +199,33 @@ def first_within(
     raise error or PrivacyError("row_bound: no split of ε was found")
 
 
-def release(
-    X: np.ndarray,
-    lengths: Lengths,
-    unit: float,
-    way: BoundSplit,
-    budget: Budget,
-    *,
-    seed: int | None = None,
-    arithmetic: str | None = None,
-    of_persons: OfPersons | None = None,
-) -> ReleasedBound:
-    """U of rows X (n, d) that were divided by `unit`; budget: all of the fit's, which a release is checked against.
+def release(X: np.ndarray, lengths: Lengths, unit: float, way: BoundSplit, how: Releasing) -> ReleasedBound:
+    """U of rows X (n, d) that were divided by `unit`; with a unit the mean is over persons of their means.
 
-    seed, arithmetic: as of `dpbench.fit`; None is for the bytes, of a release without a seed. of_persons: what the rows
-    weigh, with a unit: then the mean is over persons of their means (`problems.persons`). Raises PrivacyError where
-    what was drawn is not what was planned.
+    Raises PrivacyError where what was drawn is not what was planned.
     """
     if way.release is None:
         return ReleasedBound(by_rule(lengths), [])
-    Z = X[:, _places(lengths.numbers)]
-    seen, std, ledger = noisy_mean(
-        Z, lengths.most, way.release, budget, seed, arithmetic, unit=unit, of_persons=of_persons
-    )
+    seen, std, ledger = noisy_mean(X[:, _places(lengths.numbers)], lengths.most, way.release, how, unit)
     return ReleasedBound(bound_of(seen, std, lengths), ledger)
 
 
 def noisy_mean(
-    Z: np.ndarray,
-    m: int,
-    planned: Gaussian | Laplace,
-    budget: Budget,
-    seed: int | None,
-    arithmetic: str | None,
-    *,
-    unit: float = 1.0,
-    of_persons: OfPersons | None = None,
+    Z: np.ndarray, m: int, planned: Gaussian | Laplace, how: Releasing, unit: float = 1.0
 ) -> tuple[float, float, list[dict[str, Any]]]:
     """(the mean of Σ z² ≤ m over rows z of `unit`·Z with noise, its standard deviation, the ledger): see `release`."""
-    exact = arithmetic == "bytes" or (arithmetic is None and seed is None) or of_persons is not None
-    kind = mechanisms_of(exact, seed)
-    mechanisms = kind([secrets.token_hex(32) if seed is None else f"{LABEL}/{budget}/{seed}"], budget)
+    mechanisms = how.mechanisms(LABEL)
     mechanisms.plan(LABEL, planned, 1)
-    value, z = centred_mean(Z, m, exact, unit, of_persons), planned.noise_multiplier
+    value, z = centred_mean(Z, m, how.exact, unit, how.of_persons), planned.noise_multiplier
     # Centred, a row's part is within ±m/2: m under replace-one, half of that where a row comes or goes.
-    n = len(Z) if of_persons is None else of_persons.number
-    sensitivity = m / n / (1 if budget.relation is Relation.REPLACE_ONE else 2)
+    n = len(Z) if how.of_persons is None else how.of_persons.number
+    sensitivity = m / n / (1 if how.budget.relation is Relation.REPLACE_ONE else 2)
     if isinstance(planned, Gaussian):
         noisy = mechanisms.gaussian(value, sensitivity=sensitivity, noise_multiplier=z, label=LABEL)
     else:
         noisy = mechanisms.laplace(value, sensitivity=sensitivity, epsilon=1 / z, label=LABEL)
     # Before the bound is used: a release that is not what was planned must not reach the fit.
-    if error := guarantee(mechanisms.ledger, 0, budget, (LABEL,)).error:
+    if error := guarantee(mechanisms.ledger, 0, how.budget, (LABEL,)).error:
         raise PrivacyError(f"{LABEL}: {error}")
     std = sensitivity * z * (1.0 if isinstance(planned, Gaussian) else math.sqrt(2))
     return float(noisy[0]) + m / 2, std, mechanisms.ledger.summary()

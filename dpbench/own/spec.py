@@ -228,11 +228,11 @@ def plan(spec: Spec) -> FitPlan:
     if isinstance(split, windows.WindowSplit) and split.alone:
         if spec.intervals:
             raise ParameterError("intervals: of so few rows the median alone is released; leave row_bound or them out")
-        releases, epsilon = first, compose(split.parts, whole.epsilon, whole.delta, whole.relation)
+        releases, epsilon = first, compose(split.parts, whole)
     elif releases and not model.flaw:
         own = spent(model.releases, model.budget.delta, whole.relation).epsilon
         parts = [*(split.parts if split else []), *[(model.releases, own, model.budget.delta)] * models]
-        epsilon = compose(parts, whole.epsilon, whole.delta, whole.relation) if len(parts) > 1 else own
+        epsilon = compose(parts, whole) if len(parts) > 1 else own
     stranger = algorithms.not_ours(name, msgspec.structs.asdict(model.settings))
     return FitPlan(
         spec, name, method, model.problem, models, model.settings, model.asked, whole, model.budget, split,
@@ -256,7 +256,7 @@ def _whole(spec: Spec, name: str, method: Algorithm) -> Budget:
 def _before_the_models(spec: Spec, name: str, loss: Any, whole: Budget) -> Any:
     """What is found before them: `row_bound` as asked for, of "auto" a window where there can be one."""
     window = name == "boosted-ssp" and spec.rule
-    window = window and windows.suits(spec.lengths, whole.epsilon, whole.delta, whole.relation)
+    window = window and windows.suits(spec.lengths, whole)
     if spec.row_bound == "window" and not window:
         raise ParameterError(
             'row_bound: "window" is for PrivateRegressor by boosted-ssp, with an intercept, at delta > 0 and ε <= 100; '
@@ -274,13 +274,13 @@ def _before_the_models(spec: Spec, name: str, loss: Any, whole: Budget) -> Any:
 
 def _split(spec: Spec, name: str, loss: Any, how: Any, whole: Budget, planned: row_bounds.Planned) -> Split | None:
     """How (ε, δ) is shared by what is found first and the models; `planned`: their releases at what is left."""
-    terms = whole.epsilon, whole.delta, whole.relation
     if how == "window":
-        return windows.split(spec.n, *terms, planned)
+        return windows.split(spec.n, whole, planned)
     choice = windows.BESIDE * whole.epsilon  # of a window alone
     robust = name == "objpert" and how == "auto" and losses.get(loss).family in windows.ROBUST
-    robust = robust and spec.n * choice >= windows.LEAST and windows.suits(spec.lengths, *terms)
-    split = row_bounds.choose_split(how, spec.lengths, whole.epsilon - choice * robust, *terms[1:], planned)
+    robust = robust and spec.n * choice >= windows.LEAST and windows.suits(spec.lengths, whole)
+    left = replace(whole, epsilon=whole.epsilon - choice * robust)
+    split = row_bounds.choose_split(how, spec.lengths, left, planned)
     return split and split._replace(choice=choice * robust)
 
 

@@ -20,11 +20,10 @@ import msgspec
 from dpbench import files
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.check import at_most
-from dpbench.privacy.ledger import Composition, CountedRelease, Relation, plain, release_of
+from dpbench.privacy.ledger import MOST, Composition, Relation, composition_of
 from dpbench.privacy.verify import spent
 
 FORMAT = 3
-MOST = 10**12  # rows, and releases of one kind
 HOLDS = {"bytes": "holds for the bytes released", "real": "in exact arithmetic"}
 AS_STATED = (
     "Stated by the file, and impossible to check: {} and the weights, settings that do not change the releases, that "
@@ -69,12 +68,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     def composition(self) -> Composition:
         """The releases; UserError where they are none."""
         try:
-            counts = [one["count"] for one in self.releases]
-            if wrong := [one for one in counts if type(one) is not int or not 1 <= one <= MOST]:
-                raise ValueError(f"count {ascii(wrong[0])[:40]} is no whole number from 1 on, to {MOST:g}")
-            return tuple(
-                CountedRelease(release_of(one["release"]), one["count"], str(one["label"])) for one in self.releases
-            )
+            return composition_of(self.releases)
         except (KeyError, TypeError, ValueError) as error:
             raise UserError(f"its releases cannot be read ({error})") from None
 
@@ -128,11 +122,6 @@ def sentence(
 def number_of(unit: str) -> str:
     """What of the size of a table counts as public: n, or with a unit the number of persons alone."""
     return f"the number of persons, M (values of {unit})" if unit else "n"
-
-
-def released(composition: Composition) -> list[dict[str, Any]]:
-    """A plan as plain data."""
-    return [{"release": plain(release), "count": count, "label": label} for release, count, label in composition]
 
 
 def check_statement(statement: Statement, *, word_of: str | None = None) -> list[str]:

@@ -33,7 +33,6 @@ scores above; means are of vectors in the convex hulls of a row's.
 from __future__ import annotations
 
 import math
-import secrets
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
@@ -42,14 +41,13 @@ import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.own import row_bound as row_bounds
-from dpbench.own.row_bound import LABEL, SMALLER, WINDOW, Lengths, Planned, mechanisms_of, noisy_mean, shortened
+from dpbench.own.row_bound import LABEL, SMALLER, WINDOW, Lengths, Planned, Releasing, noisy_mean, shortened
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.check import guarantee
 from dpbench.privacy.exact_sums import RowSensitivity, Sum
 from dpbench.privacy.ledger import BoundedRange, Composition, CountedRelease, Gaussian, Relation
-from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.problems.persons import OfPersons
 
 MEDIAN, MEAN, MIDDLES = "median", "target mean", "column means"
@@ -162,25 +160,19 @@ class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return (self.high - self.low) / 2
 
 
-def suits(lengths: Lengths, epsilon: float, delta: float, relation: Relation) -> bool:
+def suits(lengths: Lengths, budget: Budget) -> bool:
     """Whether there can be a window: with an intercept and columns, at δ > 0, when one row is replaced.
 
     Nor at an ε that protects nobody: the second accountant's grid of a choice beside so little noise fills the memory.
     """
-    columns = lengths.most + lengths.others
-    return bool(
-        epsilon <= LARGEST_EPSILON and delta > 0 and relation is Relation.REPLACE_ONE and lengths.intercept and columns
-    )
+    columns = lengths.intercept and lengths.most + lengths.others
+    paid = budget.epsilon <= LARGEST_EPSILON and budget.delta > 0
+    return bool(columns and paid and budget.relation is Relation.REPLACE_ONE)
 
 
-def split(
-    n: int,
-    epsilon: float,
-    delta: float,
-    relation: Relation,
-    planned: Planned,
-) -> WindowSplit:
-    """The split of (ε, δ), from public numbers. planned: see `first_within`."""
+def split(n: int, budget: Budget, planned: Planned) -> WindowSplit:
+    """The split of the budget, from public numbers. planned: see `first_within`."""
+    epsilon, delta = budget.epsilon, budget.delta
     whole = gaussian_mu(epsilon, delta)
     choice = min(whole * CHOICE, MOST)
     # Where δ alone pays for most of μ, nothing of ε would be left for a model.
@@ -193,7 +185,7 @@ def split(
         model = gaussian_epsilon(factor * mu * math.sqrt(1 - sum(SHARES.values())), delta)
         return WindowSplit(choice, at[MEAN], at[MIDDLES], at[LABEL], model, delta)
 
-    return row_bounds.first_within(map(way, SMALLER), epsilon, delta, relation, planned)
+    return row_bounds.first_within(map(way, SMALLER), budget, planned)
 
 
 def room_of(n: int, choice: float) -> float:
@@ -244,23 +236,14 @@ def ranks(y: np.ndarray, points: np.ndarray, of: OfPersons) -> np.ndarray:
 
 
 def release(
-    X: np.ndarray,
-    y: np.ndarray,
-    lengths: Lengths,
-    unit: float,
-    way: WindowSplit,
-    budget: Budget,
-    *,
-    seed: int | None = None,
-    arithmetic: str | None = None,
-    of_persons: OfPersons | None = None,
+    X: np.ndarray, y: np.ndarray, lengths: Lengths, unit: float, way: WindowSplit, how: Releasing
 ) -> tuple[Window, list[dict[str, Any]]]:
     """(the window, the ledger's lines) of encoded rows X (n, d), z/unit, and y (n,) in [-1, 1].
 
-    The others as of `row_bound.release`. Raises PrivacyError where what was drawn is not what was planned.
+    Raises PrivacyError where what was drawn is not what was planned.
     """
-    of = of_persons or OfPersons.once(len(X))
-    mechanisms, exact = _mechanisms(budget, seed, arithmetic, of_persons is not None)
+    of, exact = how.of_persons or OfPersons.once(len(X)), how.exact
+    mechanisms = how.mechanisms(WINDOW)
     for entry in way.planned[:1] if way.alone else way.planned[:-1]:
         mechanisms.plan(entry.label, entry.release, entry.count)
     n, m = of.number, lengths.most + lengths.others
@@ -282,40 +265,31 @@ def release(
         middles = np.clip(noisy / (1 + (std / SPREAD) ** 2), -1, 1)
         middles[0] = 0.0
         window = msgspec.structs.replace(window, mean=mean, middles=tuple(middles.tolist()))
-    if error := guarantee(mechanisms.ledger, 0, budget, LABELS[:-1]).error:
+    if error := guarantee(mechanisms.ledger, 0, how.budget, LABELS[:-1]).error:
         raise PrivacyError(f"window: {error}")
     if not isinstance(way.release, Gaussian):
         return window, mechanisms.ledger.summary()
 
     A = window.centred(X, unit, lengths.numbers)
-    seen, std, ledger = noisy_mean(A, m, way.release, budget, seed, arithmetic, of_persons=of_persons)
+    seen, std, ledger = noisy_mean(A, m, way.release, how)
     every = Lengths(np.ones(X.shape[1], bool), m, 0, 0)
     longer = max(1 / m, (2 * room_of(n, way.choice) - 1) / m**2)
     bound = min(row_bounds.bound_of(seen, std, every) * math.sqrt(1 + longer), math.sqrt(m))
     return msgspec.structs.replace(window, bound=bound), [*mechanisms.ledger.summary(), *ledger]
 
 
-def choose(
-    y: np.ndarray, choice: float, budget: Budget, d: int, *, seed: int | None, arithmetic: str | None
-) -> tuple[Window, list[dict[str, Any]]]:
+def choose(y: np.ndarray, choice: float, d: int, how: Releasing) -> tuple[Window, list[dict[str, Any]]]:
     """(a window of d columns whose means are 0, the ledger's line) of y (n,) in [-1, 1] by the choice alone, at ε₀.
 
-    It goes before a method that finds its own intercept. The others as of `release`.
+    It goes before a method that finds its own intercept.
     """
-    mechanisms, exact = _mechanisms(budget, seed, arithmetic, False)
+    mechanisms = how.mechanisms(WINDOW)
     mechanisms.plan(WINDOW, BoundedRange(choice), 1)
     y = np.clip(np.where(np.isfinite(y), y, 0.0), -1.0, 1.0)
-    window = _drawn_window(mechanisms, y, choice, OfPersons.once(len(y)), exact, d)
-    if error := guarantee(mechanisms.ledger, 0, budget, (WINDOW,)).error:
+    window = _drawn_window(mechanisms, y, choice, OfPersons.once(len(y)), how.exact, d)
+    if error := guarantee(mechanisms.ledger, 0, how.budget, (WINDOW,)).error:
         raise PrivacyError(f"window: {error}")
     return window, mechanisms.ledger.summary()
-
-
-def _mechanisms(budget: Budget, seed: int | None, arithmetic: str | None, persons: bool) -> tuple[Mechanisms, bool]:
-    """(what is released through, whether it is for the bytes)."""
-    exact = arithmetic == "bytes" or (arithmetic is None and seed is None) or persons
-    key = secrets.token_hex(32) if seed is None else f"window/{budget}/{seed}"
-    return mechanisms_of(exact, seed)([key], budget), exact
 
 
 def _drawn_window(mechanisms: Any, y: np.ndarray, choice: float, of: OfPersons, exact: bool, d: int) -> Window:

@@ -104,26 +104,24 @@ def guarantee(ledger: Ledger, i: int, budget: Budget, labels: Collection[str]) -
     return Guarantee(planned.epsilon, realised, planned.checked_by, planned.accounted, error)
 
 
-def compose(
-    runs: Sequence[tuple[Composition, float, float]], epsilon: float, delta: float, relation: Relation
-) -> float:
-    """ε at `delta` of several runs on the same rows, the least that two theorems give.
+def compose(runs: Sequence[tuple[Composition, float, float]], budget: Budget) -> float:
+    """ε of several runs on the same rows at their budget's δ, the least that two theorems give.
 
     Args:
         runs: (what was released, ε, δ) of each run.
-        epsilon, delta: the budget of all runs.
+        budget: of all runs.
 
     Raises:
-        PrivacyError: where both theorems give more than `epsilon`.
+        PrivacyError: where both theorems give more than the budget's ε.
     """
     releases = tuple(entry for composition, _, _ in runs for entry in composition)
-    total = spent(releases, delta, relation).epsilon
+    total = spent(releases, budget.delta, budget.relation).epsilon
     # Basic composition (Dwork and Roth 2014, Theorem 3.16) can be less for few runs: each run's own ε may come of a
     # bound that the joint ledger's accountant has not. It holds at the sum of their δ, so only where that fits.
-    if math.fsum(run_delta for _, _, run_delta in runs) <= delta * (1 + ROUNDING):
+    if math.fsum(run_delta for _, _, run_delta in runs) <= budget.delta * (1 + ROUNDING):
         total = min(total, math.fsum(run_epsilon for _, run_epsilon, _ in runs))
-    if not at_most(total, epsilon):
-        raise PrivacyError(f"{len(runs)} runs compose to ε = {total:.6g}, more than the {epsilon:g} asked for")
+    if not at_most(total, budget.epsilon):
+        raise PrivacyError(f"{len(runs)} runs compose to ε = {total:.6g}, more than the {budget.epsilon:g} asked for")
     return total
 
 

@@ -79,12 +79,8 @@ class Charge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def composition(self) -> Composition:
-        """The releases it planned; UserError where they are none."""
-        if any(type(one["count"]) is not int or one["count"] < 1 for one in self.releases):
-            raise UserError("budget: a release happens once or more")
-        return tuple(
-            CountedRelease(ledger.release_of(one["release"]), one["count"], one["label"]) for one in self.releases
-        )
+        """The releases it planned; errors as of `ledger.composition_of`."""
+        return ledger.composition_of(self.releases)
 
 
 class _Held(NamedTuple):
@@ -243,11 +239,8 @@ class DataBudget:
                 f"budget: the fit protects {kinds[0]}, the budget {kinds[1]}; make one with "
                 f"DataBudget.create(file, unit={unit!r}, …)"
             )
-        known = [
-            {"release": ledger.plain(release), "count": count, "label": label} for release, count, label in releases
-        ]
         now = datetime.now(timezone.utc).isoformat(timespec="seconds")
-        charge = Charge(now, str(what), float(epsilon), float(delta), known)
+        charge = Charge(now, str(what), float(epsilon), float(delta), ledger.listed(releases))
         if releases and not at_most(cost := spent(tuple(releases), charge.delta, self.relation).epsilon, epsilon):
             raise PrivacyError(f"budget: {what} plans to release ε = {cost:.6g}, and asks for {epsilon:g}")
         body = json.dumps(msgspec.to_builtins(charge), sort_keys=True, ensure_ascii=False)

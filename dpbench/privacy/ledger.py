@@ -23,6 +23,7 @@ Size: TypeAlias = Annotated[float, msgspec.Meta(ge=1e-12, le=1e12)]
 Share: TypeAlias = Annotated[float, msgspec.Meta(ge=1e-60, le=1.0)]  # of a δ, which is n⁻² as a rule
 Steps: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10**5)]
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=1, le=10**8)]
+MOST = 10**12  # releases of one kind
 
 
 class Relation(str, Enum):
@@ -357,6 +358,19 @@ class CountedRelease(NamedTuple):
 
 Composition: TypeAlias = tuple[CountedRelease, ...]
 Counts: TypeAlias = tuple[tuple[Release, int], ...]  # releases without their labels
+
+
+def listed(composition: Composition) -> list[dict[str, Any]]:
+    """A composition as plain data."""
+    return [{"release": plain(release), "count": count, "label": label} for release, count, label in composition]
+
+
+def composition_of(data: list[dict[str, Any]]) -> Composition:
+    """The inverse of `listed`, of what a file says; UserError, KeyError, TypeError or ValueError where it is none."""
+    for one in data:
+        if type(count := one["count"]) is not int or not 1 <= count <= MOST:
+            raise ValueError(f"count {ascii(count)[:40]} is no whole number from 1 on, to {MOST:g}")
+    return tuple(CountedRelease(release_of(one["release"]), one["count"], str(one["label"])) for one in data)
 
 
 def counted(composition: Composition) -> Counts:

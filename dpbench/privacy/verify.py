@@ -297,21 +297,17 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
     step = _grid(counts, deviations)
     if _total(counts, deviations) / step > 2e6:
         return None
-    parts = []
+    parts, grid = [], {"value_discretization_interval": step}
+    replaced = {"neighboring_relation": NeighboringRelation.REPLACE_ONE}
     for release, count in counts:
         match release:
             case Gaussian(z):
-                one = pld.from_gaussian_mechanism(z, value_discretization_interval=step)
+                one = pld.from_gaussian_mechanism(z, **grid)
             case Poisson(rate, Gaussian(z)):
-                one = pld.from_gaussian_mechanism(z, sampling_prob=rate, value_discretization_interval=step)
+                one = pld.from_gaussian_mechanism(z, sampling_prob=rate, **grid)
             case PoissonReplaced(rate, Gaussian(z)):
                 # Its sensitivity is a row's against none, half of a replaced one's, which dp_accounting counts by.
-                one = pld.from_gaussian_mechanism(
-                    2 * z,
-                    sampling_prob=rate,
-                    value_discretization_interval=step,
-                    neighboring_relation=NeighboringRelation.REPLACE_ONE,
-                )
+                one = pld.from_gaussian_mechanism(2 * z, sampling_prob=rate, **grid, **replaced)
             case WithoutReplacement(n, m, Gaussian(z)):
                 one = _fixed_size(m / n, z, step)
             case Allocated(steps, Gaussian(z)):
@@ -319,13 +315,13 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
             case Sketch():
                 one = _sketched(release, step)
             case Laplace(z):
-                one = pld.from_laplace_mechanism(z, value_discretization_interval=step)
+                one = pld.from_laplace_mechanism(z, **grid)
             case BoundedRange(epsilon):
                 one = _ranged(epsilon, step)
             case _:
                 # What is ε₀-DP stands as randomised response, its worst case.
                 guarantee = DifferentialPrivacyParameters(_on_grid(_pure_epsilon(release), step), 0)
-                one = pld.from_privacy_parameters(guarantee, value_discretization_interval=step)
+                one = pld.from_privacy_parameters(guarantee, **grid)
         parts.append(one.self_compose(count, TAIL))
     return reduce(lambda a, b: a.compose(b, TAIL), parts)
 

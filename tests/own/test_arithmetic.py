@@ -378,9 +378,8 @@ def test_rows_beyond_the_bound_are_shortened_and_the_others_are_as_given(norm, k
     X[[3, 9_000]] *= 100
     X[19_999, 1] = np.nan
     y = rng.choice([-1.0, 1.0], 20_000)
-    call = {"method": "", "loss": "logistic", "needed": (norm, 1.0), "bound": "rescale", "release": True,
-            "exact": False, "precision": np.dtype(kind).name, "steady": False,
-            "declared": {"loss": "logistic", "row_bound": 1.0, "row_bound_norm": norm}}  # fmt: skip
+    call = {"method": "", "check": False, "release": True, "exact": False, "precision": np.dtype(kind).name,
+            "steady": False, "declared": Declaration(20_000, 4, row_bound=1.0, row_bound_norm=norm)}  # fmt: skip
     given = X.copy()
     made = inputs.problem_of(X, y, **call).X
     np.testing.assert_array_equal(X, given)  # the user's array stays as it is

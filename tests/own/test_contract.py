@@ -201,9 +201,9 @@ def test_the_bound_is_released_within_the_whole_budget(monkeypatch):
     monkeypatch.setattr(row_bound, "release", lambda *given, **how: (seen.append(given), true(*given, **how))[1])
     X, y = np.column_stack([A, B]), TARGETS["three"][1]
     model = estimator("three", algorithm="objpert", bounds=([0, 0], [10, 1]), **of_arrays("three")).fit(X, y)
-    ((_, _, _, split, budget),) = seen
-    assert (split, budget) == (model.plan_.bound, model.plan_.whole)
-    assert (budget.epsilon, model.plan_.models) == (1.0, 3)
+    ((_, _, _, split, how),) = seen
+    assert (split, how.budget) == (model.plan_.bound, model.plan_.whole)
+    assert (how.budget.epsilon, model.plan_.models) == (1.0, 3)
 
 
 @pytest.mark.parametrize("task", TARGETS)

@@ -23,7 +23,7 @@ from dpbench.errors import PrivacyError, UserError
 from dpbench.own.model import probabilities
 from dpbench.privacy import check, verify
 from dpbench.privacy.accounting.gaussian import gaussian_mu
-from dpbench.privacy.budget import share
+from dpbench.privacy.budget import Budget, share
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.ledger import CountedRelease, Gaussian, Relation
 
@@ -185,7 +185,8 @@ def test_shares_of_gaussian_runs_add_up_exactly_and_beat_basic_composition(epsil
     assert same == delta
     z = 1 / gaussian_mu(one, delta)
     parts = [((CountedRelease(Gaussian(z), 1, "x"),), one, delta)] * k
-    assert check.compose(parts, epsilon, delta, Relation.REPLACE_ONE) == pytest.approx(epsilon, rel=1e-6)
+    budget = Budget(epsilon, delta, Relation.REPLACE_ONE, "tight")
+    assert check.compose(parts, budget) == pytest.approx(epsilon, rel=1e-6)
     assert one > 1.2 * share(epsilon, delta, k, gaussian=False)[0]
 
 

@@ -335,7 +335,7 @@ def test_worlds_are_in_their_order_however_many_processes_there_are(monkeypatch)
         return (function(*one) for one in (list(tasks) if ordered else reversed(list(tasks))))
 
     monkeypatch.setattr(planning, "pooled", pooled)
-    assert planning._each(lambda number: number, 3, (), 2, lambda *told: None, "") == [0, 1, 2]
+    assert planning._each(3, 2, lambda *told: None, "", lambda number: number) == [0, 1, 2]
 
 
 def test_numbers_without_delta_have_no_method():

@@ -14,7 +14,7 @@ from dpbench.auditing.functions import AuditTarget, audit_callable
 from dpbench.errors import PrivacyError, UserError
 from dpbench.own import row_bound, window
 from dpbench.own.model import save
-from dpbench.own.row_bound import BoundSplit, Lengths, bound_of, by_rule, centred_mean, noisy_mean
+from dpbench.own.row_bound import BoundSplit, Lengths, Releasing, bound_of, by_rule, centred_mean, noisy_mean
 from dpbench.own.spec import Spec, of_encoding
 from dpbench.own.statement import DoesNotHold
 from dpbench.privacy.accounting.gaussian import gaussian_mu
@@ -107,13 +107,13 @@ def test_beside_a_large_delta_a_tiny_epsilon_is_split_too():
 def test_noise_by_its_variance(release, relation, exact):
     Z, budget, runs = np.full((50, 3), 0.5), Budget(10.0, 1e-6, relation, "tight"), 600
     found, std = zip(
-        *(noisy_mean(Z, 3, release, budget, None if exact else seed, None)[:2] for seed in range(runs)),
+        *(noisy_mean(Z, 3, release, Releasing(budget, None if exact else seed))[:2] for seed in range(runs)),
         strict=True,
     )
     unit = 20 * 3 / 50 / (1 if relation is REPLACE else 2)
     expected = unit if isinstance(release, Gaussian) else unit * math.sqrt(2)
     assert std[0] == pytest.approx(expected)
-    (entry,) = noisy_mean(Z, 3, release, budget, 0, None)[2]
+    (entry,) = noisy_mean(Z, 3, release, Releasing(budget, 0))[2]
     assert (entry["count"], entry["planned"]) == (1, 1)  # what no plan has, no check of the plan has seen
     kurtosis = 3 if isinstance(release, Gaussian) else 6
     assert np.std(found) == pytest.approx(expected, rel=5 * math.sqrt((kurtosis - 1) / 4 / runs))
@@ -127,7 +127,7 @@ def test_the_audit_finds_the_claim_and_no_more_unless_noise_is_halved(halved):
 
     def learner(X, y, epsilon, rng):
         release = Laplace((0.5 if halved else 1.0) / epsilon)
-        return [noisy_mean(X, 1, release, budget, int(rng.integers(2**60)), None)[0]]
+        return [noisy_mean(X, 1, release, Releasing(budget, int(rng.integers(2**60))))[0]]
 
     (found,) = audit_callable(AuditTarget(learner, low=0.0, sizes=(4,)), 2.0, runs=4000).verdicts.values()
     assert found.bound > 2.2 if halved else 1.6 < found.bound <= 2.0
@@ -189,7 +189,9 @@ def test_a_pure_method_that_is_planned_is_fitted(name):
 def test_no_split_is_a_line():
     with pytest.raises(PrivacyError, match="only while it runs"):
         row_bound.first_within(
-            row_bound.candidate_splits(1.0, 1e-6), 1.0, 1e-6, REPLACE, lambda epsilon, delta: [((), delta)]
+            row_bound.candidate_splits(1.0, 1e-6),
+            Budget(1.0, 1e-6, REPLACE, "tight"),
+            lambda epsilon, delta: [((), delta)],
         )
 
 

@@ -25,7 +25,7 @@ BUDGET = Budget(1.0, 1e-6, Relation.REPLACE_ONE, "tight")
 LENGTHS = row_bounds.Lengths(np.array([False, True, True, True]), 3, 0, 1)
 UNIT, N = 2.0, 2000
 NARROW = int(np.flatnonzero((windows.windows(True) == (-0.0625, 0.0)).all(axis=1))[0])
-WAY = windows.split(N, 1.0, 1e-6, Relation.REPLACE_ONE, lambda *left: [])
+WAY = windows.split(N, BUDGET, lambda *left: [])
 
 
 def rows(z, y):
@@ -51,10 +51,9 @@ def seen(monkeypatch, kind, data):
             found.append((label, number(value), sensitivity))
             return np.zeros_like(noisy)
 
-    monkeypatch.setattr(windows, "mechanisms_of", lambda *_: Watched)
     monkeypatch.setattr(row_bounds, "mechanisms_of", lambda *_: Watched)
     arithmetic = "real" if kind is Mechanisms else "bytes"
-    windows.release(*data, LENGTHS, UNIT, WAY, BUDGET, seed=3, arithmetic=arithmetic)
+    windows.release(*data, LENGTHS, UNIT, WAY, row_bounds.Releasing(BUDGET, 3, arithmetic))
     return found
 
 
@@ -87,7 +86,7 @@ def test_a_replaced_row_moves_a_release_by_its_sensitivity_and_no_more(monkeypat
 def test_a_middle_that_is_all_noise_counts_for_little():
     """Noise of standard deviation 3.5 alone would be cut off at the bounds, -1 or 1."""
     way = WAY._replace(middles=2000.0)
-    found, _ = windows.release(*rows((0, 0, 0), 0.0), LENGTHS, UNIT, way, BUDGET, seed=3, arithmetic="real")
+    found, _ = windows.release(*rows((0, 0, 0), 0.0), LENGTHS, UNIT, way, row_bounds.Releasing(BUDGET, 3, "real"))
     assert 0 < np.abs(found.middles).max() < 0.4
 
 
@@ -107,7 +106,7 @@ def test_a_score_is_declared_to_lie_no_further_than_the_largest_does(monkeypatch
     """By it the sensitivity of floating-point scores is checked; the largest is that of a narrow window of all rows."""
     found, scores = [], windows.Scores
     monkeypatch.setattr(windows, "Scores", lambda *given: found.append(given) or scores(*given))
-    windows.choose(np.ones(n), windows.LEAST / n, BUDGET, 2, seed=0, arithmetic="real")
+    windows.choose(np.ones(n), windows.LEAST / n, 2, row_bounds.Releasing(BUDGET, 0, "real"))
     ((integers, most, within),) = found
     assert most == 1
     assert np.abs(integers).max() <= within <= 1.2 * np.abs(integers).max()
@@ -231,11 +230,11 @@ def test_a_replaced_row_moves_a_choice_alone_by_one_and_no_more(monkeypatch, kin
             scores.append((number(values), sensitivity, epsilon, label))
             return super().exponential(values, sensitivity=sensitivity, epsilon=epsilon, label=label)
 
-    monkeypatch.setattr(windows, "mechanisms_of", lambda *_: Watched)
+    monkeypatch.setattr(row_bounds, "mechanisms_of", lambda *_: Watched)
     arithmetic = "real" if kind is Mechanisms else "bytes"
     for first in (-1.0, 1.0):
         y = rows((0, 0, 0), first)[1]
-        windows.choose(y, 0.3, BUDGET, 4, seed=3, arithmetic=arithmetic)
+        windows.choose(y, 0.3, 4, row_bounds.Releasing(BUDGET, 3, arithmetic))
     (one, sensitivity, epsilon, label), (other, *_) = scores
     assert (sensitivity, epsilon, label) == (1.0, 0.3, windows.WINDOW)
     assert np.abs(one - other).max() == pytest.approx(1.0)
@@ -330,7 +329,8 @@ def test_few_rows_get_the_median_alone(given, tmp_path):
 
 def test_the_public_numbers_alone_decide_between_window_and_median():
     for n, epsilon, alone in ((100, 1.0, True), (400, 1.0, False), (400, 0.3, True), (4000, 0.3, False)):
-        assert windows.split(n, epsilon, n**-2.0, Relation.REPLACE_ONE, lambda *left: []).alone is alone
+        budget = Budget(epsilon, n**-2.0, Relation.REPLACE_ONE, "tight")
+        assert windows.split(n, budget, lambda *left: []).alone is alone
     X = np.linspace(0, 1, 300)[:, None]
     found = PrivateRegressor(1.0, 0.5, bounds=(0, 1), target_bounds=(0, 1)).fit(X, X[:, 0])
     assert found.plan_.bound.alone, "δ alone pays for all of it, so a model would be left with ε = 0"
