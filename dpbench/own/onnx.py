@@ -18,9 +18,10 @@ from dpbench.own.model import Model, load
 from dpbench.own.statement import Statement
 from dpbench.schema.cells import spellings
 from dpbench.schema.encoding import Categories, Missing, Numbers
-from dpbench.schema.schema import BLANKS
+from dpbench.schema.schema import BLANKS, word
 
 OPSET, FORMAT_VERSION = 20, 9  # texts are compared with patterns from 20 on; the oldest file that it may stand in
+KINDS = {"U": "STRING", "b": "BOOL", "i": "INT64", "f": "DOUBLE"}  # of labels, by NumPy's letters
 
 
 def export(model: str | os.PathLike[str], *, out: str | os.PathLike[str] | None = None) -> bytes:
@@ -36,8 +37,8 @@ def export(model: str | os.PathLike[str], *, out: str | os.PathLike[str] | None 
         The bytes of the graph.
 
     Raises:
-        UserError: the file is none that dpbench wrote, its schema has dates, which ONNX cannot say, or the extra
-            `onnx` is not installed.
+        UserError: the file is none that dpbench wrote, its schema has what ONNX cannot say, as dates, or the
+            extra `onnx` is not installed.
         DoesNotHold: something that its statement says can be computed and is not so.
     """
     return files.written(graph(*load(model)[:2]), out)
@@ -92,6 +93,8 @@ class _Graph:
         place.append(
             self.onnx.helper.make_tensor_value_info(name, getattr(self.onnx.TensorProto, kind), ["rows", *shape])
         )
+        if not name:
+            raise UserError('columns: ONNX has no input without a name; rename the column ""')
         return name
 
     def double(self, name: str) -> str:
@@ -110,11 +113,14 @@ def _encoded(made: _Graph, model: Model) -> list[str]:
             cell = cells[0] if len(cells) == 1 else made("Concat", *cells, axis=1)
             middle, half = step.low / 2 + step.high / 2, step.high / 2 - step.low / 2
             inside = made("Max", made("Min", cell, step.high), step.low)
-            inside = made("Max", made("Min", made("Div", made("Sub", inside, middle), half), 1.0), -1.0)
+            # Both with the other sign: a runtime drops "- middle" and "/ half" where float32 makes 0 and 1 of them.
+            inside = made("Max", made("Min", made("Div", made("Sub", middle, inside), -half), 1.0), -1.0)
             known = made("Equal", cell, cell)  # NaN alone is not itself
             parts.append(made("Where", known, inside, 0.0))
         elif isinstance(step, Categories):
             made.value(made.inputs, step.column, "STRING", 1)
+            if "" in map(word, step.labels):
+                raise UserError(f'columns.{step.column}: to ONNX an empty text is a missing cell; name the category ""')
             hits = [made("RegexFullMatch", step.column, pattern=_pattern(one, step.labels)) for one in step.labels]
             each = made.double(made("Concat", *hits, axis=1))
             known = made("Greater", made("ReduceSum", each, np.array([1])), 0.5)
@@ -166,6 +172,8 @@ def _outputs(made: _Graph, model: Model, scores: str) -> None:
         made.value(made.outputs, made("Squeeze", whole, np.array([1]), out="prediction"), "DOUBLE")
         return
     labels = np.array(model.labels)
+    if labels.tolist() != list(model.labels) or labels.dtype.kind not in KINDS:
+        raise UserError(f"classes: ONNX has no type that keeps {', '.join(map(repr, model.labels))}; fit others")
     together = model.loss not in ("logistic", "squared")
     if len(labels) == 2:
         p = made("Sigmoid", scores)
@@ -179,7 +187,6 @@ def _outputs(made: _Graph, model: Model, scores: str) -> None:
         each = made("Sigmoid", scores)
         total = made("Max", made("ReduceSum", each, np.array([1])), float(np.finfo(float).tiny))
         p, place = made("Div", each, total, out="probabilities"), made("ArgMax", scores, axis=1, keepdims=0)
-    kinds = {"U": "STRING", "b": "BOOL", "i": "INT64", "f": "DOUBLE"}
-    made.value(made.outputs, made("Gather", labels, place, out="label"), kinds[labels.dtype.kind])
+    made.value(made.outputs, made("Gather", labels, place, out="label"), KINDS[labels.dtype.kind])
     made.value(made.outputs, p, "DOUBLE", len(labels))
     made.value(made.outputs, made("Identity", scores, out="scores"), "DOUBLE", len(model.W))

@@ -121,6 +121,36 @@ def test_the_graph_of_a_model_of_arrays_has_one_input_and_its_guarantee(classes,
     np.testing.assert_allclose(found["probabilities"], model.predict_proba(X), atol=1e-9)
 
 
+@pytest.mark.parametrize("most", [5e-301, 1.0, 1 + 3e-8])
+def test_a_runtime_that_tidies_the_graph_leaves_no_step_out(most, tmp_path):
+    """onnxruntime drops x - c and x / c where float32 makes 0 or 1 of c: of 5e-301, of 1 + 3e-8."""
+    pytest.importorskip("onnx")
+    low = 0.0 if most < 1 else -most
+    X = np.random.default_rng(0).uniform(low, low + 2 * most, (300, 1))
+    model = dpbench.PrivateClassifier(20.0, bounds=(low, low + 2 * most), classes=[0, 1]).fit(X, X[:, 0] > low + most)
+    model.save(tmp_path / "m.json")
+    found = run_graph(dpbench.export(tmp_path / "m.json"), {"X": X})
+    np.testing.assert_allclose(found["scores"][:, 0], model.decision_function(X), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("column", "categories", "classes", "said"),
+    [
+        ("a", ("", "u"), ("no", "yes"), r"columns\.a: to ONNX an empty text is a missing cell"),
+        ("", ("u", "v"), ("no", "yes"), "columns: ONNX has no input without a name"),
+        ("a", ("u", "v"), (1, 2**70), f"classes: ONNX has no type that keeps 1, {2**70}"),
+        ("a", ("u", "v"), ("no\0", "yes"), r"classes: ONNX has no type that keeps 'no.x00'"),
+    ],
+)
+def test_a_schema_that_a_graph_would_read_otherwise_is_one_line(column, categories, classes, said, tmp_path):
+    pytest.importorskip("onnx")
+    schema = Schema(target=Target(name="y", classes=classes), columns={column: Column(categories=categories)})
+    table = pd.DataFrame({column: np.resize(categories, 300), "y": np.resize(np.array(classes, dtype=object), 300)})
+    dpbench.PrivateClassifier(1.0, schema=schema).fit(table).save(tmp_path / "m.json")
+    with pytest.raises(UserError, match=said):
+        dpbench.export(tmp_path / "m.json")
+
+
 def test_a_loaded_model_is_an_estimator(tmp_path):
     X = np.random.default_rng(0).uniform(-2, 12, (300, 3))
     model = dpbench.PrivateClassifier(5.0, bounds=(0, 10), classes=[3, 5, 7]).fit(X, np.resize([3, 5, 7], 300))
