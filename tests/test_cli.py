@@ -131,12 +131,15 @@ def test_listings_fit_a_terminal_of_80_columns(call, monkeypatch):
         assert "..." not in call(verbs, "--help")[1].replace("[ARGS]...", "")
 
 
-def test_a_scorecard_fits_a_terminal_of_80_columns(monkeypatch, capsys):
-    from dpbench.cli import report
+def test_a_scorecard_fits_a_terminal_of_80_columns_and_keeps_names_whole(monkeypatch, capsys):
+    from dpbench.cli import output, report
 
     monkeypatch.setenv("COLUMNS", "80")
-    report._line("held", "a claim " * 30, "its numbers " * 30)
-    assert 70 < max(map(len, capsys.readouterr().out.splitlines())) <= 80
+    report._line("held", "a claim of dp-gd-laplace " * 30, "dp-nag-opt and its numbers " * 30)
+    output.print_table(["data set", "methods"], [["a1a", "dp-gd-laplace, dp-nag-opt, " * 9]])
+    lines = capsys.readouterr().out.splitlines()
+    assert 70 < max(map(len, lines)) <= 80
+    assert not [line for line in lines if line.endswith("-")]
 
 
 def test_names_are_completed():

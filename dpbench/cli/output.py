@@ -203,7 +203,8 @@ def print_table(
     for row in rows:
         click.echo(line(row))
         if below := "; ".join(f"{header[i]}: {row[i]}" for i in rest if row[i]):
-            click.echo(textwrap.fill(below, room, initial_indent=INDENT, subsequent_indent=INDENT))
+            told = textwrap.fill(below, room - len(INDENT), break_on_hyphens=False)  # names such as dp-gd stay whole
+            click.echo(textwrap.indent(told, INDENT))
 
 
 Cells = TypeVar("Cells")

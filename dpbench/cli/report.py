@@ -66,8 +66,8 @@ def _scorecard(reference: str | None, profile: str | None, results: str) -> int:
 def _line(word: str, what: str, numbers: str) -> None:
     under = " " * 19
     room = min(WIDEST, shutil.get_terminal_size((WIDEST, 24)).columns)
-    click.echo(textwrap.fill(f"{word:<15}  {what}", room, initial_indent="  ", subsequent_indent=under))
-    click.echo(textwrap.fill(numbers, room, initial_indent=under, subsequent_indent=under))
+    for text, first in ((f"{word:<15}  {what}", "  "), (numbers, under)):
+        click.echo(textwrap.fill(text, room, initial_indent=first, subsequent_indent=under, break_on_hyphens=False))
 
 
 WIDEST = 132  # columns of a line of the scorecard, where the terminal has as many
