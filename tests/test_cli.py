@@ -5,14 +5,19 @@ import os
 import signal
 import subprocess
 import sys
+import textwrap
 import time
 
 import click
+import numpy as np
 import pytest
 
 import dpbench
-from dpbench.cli import VERBS, group, main
+from dpbench.auditing.claims import AuditVerdict
+from dpbench.auditing.runs import Audit
+from dpbench.cli import VERBS, group, main, output, own
 from dpbench.errors import UserError
+from dpbench.own.forecast import Forecast, Forecasts, Needed
 from dpbench.run.store import Store
 from tests import processes
 from tests.batches import write
@@ -492,3 +497,161 @@ def test_code_of_others_that_exits_does_not_end_a_verb_with_its_own_code(monkeyp
     with pytest.raises(SystemExit, match="2"):
         main(["list", "losses"])
     assert "error: code that is not dpbench's ended the program, with 0" in capsys.readouterr().err
+
+
+def page(text):
+    """The lines of a page written in a test, without the indentation."""
+    return textwrap.dedent(text).strip("\n") + "\n"
+
+
+def verdict(bound, claim, unit="μ"):
+    return AuditVerdict(bound, claim, 0.1, 0.2, 100, unit)
+
+
+AUDITED = Audit(
+    "dp-gd", 1.0, 1e-6, 100, {"whole run": verdict(0.1, 0.4), "gradient": verdict(0.3, 0.4)},
+    moved={"gradient": 0.9871}, least=400,
+)  # fmt: skip
+LEAKY = Audit(
+    "leaky", 4.0, 1e-6, 100, {"whole run": verdict(5.0, 4.0, "ε")}, moved={"sum": 2.0}, pair="a row of 1s", public="L"
+)
+SERVED = Audit("my.py:M", 1.0, 1e-6, 10, {}, served={"n = 4": "3 releases"}, code="served")
+
+
+def test_an_audit_prints_each_test_what_the_columns_are_and_last_what_failed(call, monkeypatch):
+    found = [AUDITED, LEAKY]
+    monkeypatch.setattr(dpbench, "audit", lambda *_, **__: found)
+    monkeypatch.setenv("COLUMNS", "120")
+    failed = call("audit", "--algo", "all")
+    assert failed[:2] == (1, page("""
+        algorithm  ε  test       runs  moves    bound  claim  share  verdict
+        ─────────  ─  ─────────  ────  ─────  ───────  ─────  ─────  ───────
+        dp-gd      1  whole run   100         μ ≥ 0.1    0.4   0.25  pass
+        dp-gd      1  gradient    100  0.987  μ ≥ 0.3    0.4   0.75  pass
+        leaky      4  whole run   100           ε ≥ 5      4   1.25  FAIL
+        leaky      4  sum                  2
+        moves: how far a neighbour moves a release, over the sensitivity in the ledger; at most 1 if sound
+        bound, claim: of the privacy loss, μ of Gaussian DP or ε; share: one over the other
+
+        dp-gd at ε = 1: 100 runs cannot reach the claim; --runs 400 could
+        leaky at ε = 4: not audited, as it counts as public: L
+        leaky at ε = 4: neighbours that were searched: a row of 1s
+        FAIL: leaky at ε = 4: a bound is above its claim
+    """))  # fmt: skip
+    found = [AUDITED]
+    passed = call("audit", "--algo", "all")
+    assert passed[0] == 0
+    assert passed[1].endswith("could\npass: no bound is above its claim (at 99 %); a pass proves nothing\n")
+    found = [AUDITED._replace(moved={}, defect="draws other noise")]
+    assert call("audit", "--algo", "all")[1].endswith("pass\n\n" + page("""
+        dp-gd at ε = 1: 100 runs cannot reach the claim; --runs 400 could
+        FAIL: dp-gd at ε = 1: draws other noise
+    """))  # fmt: skip
+
+
+def test_an_audit_of_ones_own_code_says_where_it_ran_and_how_far_that_can_be_trusted(call, monkeypatch):
+    found = [SERVED]
+    monkeypatch.setattr(dpbench, "audit", lambda *_, **__: found)
+    kept = "it keeps its ε, as the rows are in another process"
+    assert call("audit", "--algo", "my.py:M")[:2] == (0, page(f"""
+        algorithm  ε  served at  what it did
+        ─────────  ─  ─────────  ───────────
+        my.py:M    1  n = 4      3 releases
+
+        pass: served: {kept}
+    """))  # fmt: skip
+    found = [SERVED._replace(code="unconfined")]
+    without = "if it does not reach beyond its own: install bubblewrap to be sure"
+    assert call("audit", "--algo", "my.py:M")[1].endswith(f"\n\npass: unconfined: {kept}, {without}\n")
+    found = [SERVED._replace(defect="two runs differ", runs=0)]
+    said = "\nFAIL: my.py:M at ε = 1: two runs differ; --in-process audits it beside the rows\n"
+    assert call("audit", "--algo", "my.py:M")[:2] == (1, said)
+
+
+def forecast(method, epsilon, beats, kept):
+    def worlds(middle, half):
+        return middle + half * np.linspace(-1, 1, 39)
+
+    scores = {"log loss": worlds(0.5, 0.1), "accuracy": worlds(0.8, 0.02), "AUC": worlds(0.7, 0.1)}
+    releases = ["gradient: σ = 3 (5 times)"] if beats == beats else []
+    settings = {"T": 5, "step": 1.0} if beats == beats else {}
+    found = scores | {"kept": worlds(kept, 0.3)}
+    return Forecast(method, epsilon, 1e-6, settings, releases, 0.98765 * epsilon, found, beats)
+
+
+def test_a_plan_answers_in_a_sentence_then_in_tables(call, monkeypatch):
+    """What a user decides by: the ε and n to ask for, and what would be released."""
+    found = Forecasts(
+        "classes", 1300, 12, 1300, 39,
+        [forecast("objpert", 1.0, np.nan, 0.5), forecast("dp-gd", 1.0, 0.25, 0.4),
+         forecast("objpert", 3.0, np.nan, -0.1)],
+        {"one answer": {score: np.full(39, 0.6) for score in ("AUC", "accuracy", "log loss", "kept")}},
+        {"aop": "slow", "dp-mf": "new", "dp-sgd": "slow"},
+        [Needed("ε", 1300, 0.52, 0.3, 0.8, 10.0), Needed("ε", 1300, 0.52, 0.3, np.inf, 10.0),
+         Needed("n", 1.0, 1234.0, 900.0, 5678.0, 1e6), Needed("n", 3.0, np.inf, 900.0, np.inf, 1e6)],
+        ["the classes are balanced"],
+    )  # fmt: skip
+    monkeypatch.setattr(dpbench, "plan", lambda *_, **__: found)
+    monkeypatch.setenv("COLUMNS", "110")
+    code, out, err = call("plan", "--schema", "x.toml", "--n", 1300, "--reach", "auc=0.8")
+    assert (code, err) == (0, "left out: aop, dp-sgd: slow\nleft out: dp-mf: new\nnote: the classes are balanced\n")
+    assert out == page("""
+        At ε = 1 expect AUC 0.70 of objpert (in 19 of 20 tables 0.61 or more): 50 % of what can be learned without
+        privacy (at least 22 %).
+        At ε = 3 expect AUC 0.70 of objpert (in 19 of 20 tables 0.61 or more): no better than one answer for all.
+        For auc=0.8 at n = 1,300: ε = 0.52 is enough in half of the tables, ε = 0.8 in 19 of 20.
+        For auc=0.8 at n = 1,300: ε = 0.52 is enough in half of the tables, in 1 of 20 or more not even 10.
+        For auc=0.8 at ε = 1: n = 1,200 is enough in half of the tables, n = 5,700 in 19 of 20.
+        For auc=0.8 at ε = 3 no n up to 1,000,000 is enough in half of the tables.
+
+        1,300 rows, 12 columns once encoded; 39 simulated tables. Median [nine tenths of the tables]; kept: the share
+        of what can be learned without privacy; beats it: the share of the tables in which a method has a lower loss
+        than the default.
+
+        ε  method             AUC                accuracy           log loss           kept                 beats it
+        ─  ─────────────────  ─────────────────  ─────────────────  ─────────────────  ───────────────────  ────────
+        1  objpert (default)  0.70 [0.61, 0.79]  0.80 [0.78, 0.82]  0.50 [0.41, 0.59]  0.50 [0.22, 0.78]
+           dp-gd              0.70 [0.61, 0.79]  0.80 [0.78, 0.82]  0.50 [0.41, 0.59]  0.40 [0.12, 0.68]    25 %
+        3  objpert (default)  0.70 [0.61, 0.79]  0.80 [0.78, 0.82]  0.50 [0.41, 0.59]  -0.10 [-0.38, 0.18]
+           (one answer)       0.60 [0.60, 0.60]  0.60 [0.60, 0.60]  0.60 [0.60, 0.60]
+
+        ε  method   planned ε  δ      settings       releases
+        ─  ───────  ─────────  ─────  ─────────────  ─────────────────────────
+        1  objpert  0.9877     1e-06  –              said while it runs
+        1  dp-gd    0.9877     1e-06  T=5, step=1.0  gradient: σ = 3 (5 times)
+        3  objpert  2.963      1e-06  –              said while it runs
+
+    """) + "\n"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("interval", "shown"),
+    [
+        ((0.8149, 0.7749, 0.8451), "0.81 [0.77, 0.85]"),
+        ((-0.001, -0.004, 0.004), "0.00 [0.00, 0.00]"),  # never -0.00
+        ((19.0, 18.0, 19.994), "19.00 [18.00, 19.99]"),
+        ((19.0, 18.0, 20.0), "19.0 [18.0, 20.0]"),
+        ((-30.0, -199.96, 5.0), "-30.0 [-200.0, 5.0]"),
+        ((1234.5, 200.0, 5678.9), "1,234 [200, 5,679]"),
+        ((np.nan, np.nan, np.nan), "–"),
+    ],
+)
+def test_a_score_has_the_digits_that_its_interval_has_in_common(interval, shown):
+    assert own._interval(*interval) == shown
+
+
+@pytest.mark.parametrize(
+    ("columns", "kept"),
+    [(25, ["method", "loss", "settings"]), (24, ["method", "loss"]), (12, ["method", "loss"]), (11, ["method"])],
+)
+def test_a_table_that_is_too_wide_by_one_sign_loses_its_least_column(monkeypatch, capsys, columns, kept):
+    monkeypatch.setenv("COLUMNS", str(columns))
+    rows = [["dp-gd", "0.5", "T=5, step=1"], ["e\u0301", "0.25", ""]]  # two code points, one column
+    output.print_table(["method", "loss", "settings"], rows, right={1}, droppable=["settings", "loss"])
+    head, rule, first, second = capsys.readouterr().out.splitlines()
+    assert head.split() == kept
+    assert len(rule) == {3: 25, 2: 12, 1: 6}[len(kept)]
+    assert first.split()[: len(kept)] == ["dp-gd", "0.5", "T=5,"][: len(kept)]
+    if len(kept) > 1:
+        assert second == "e\u0301       0.25"
+        assert first.index("0.5") == 9  # its end stands under the end of 0.25

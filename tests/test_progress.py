@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from dpbench.cli import output as module
-from dpbench.cli.output import eta, progress
+from dpbench.cli.output import clock, duration, eta, progress
 
 
 class Terminal(io.StringIO):
@@ -65,6 +65,28 @@ def test_a_download_into_a_file_has_a_line_at_its_begin_and_one_at_its_end(monke
 
 def test_the_eta_stands_at_nothing_only_at_the_end():
     assert [eta(10.0, share) for share in (0.0, 0.5, 0.9999, 1.0)] == ["–", "0:10", "0:01", "0:00"]
+
+
+def test_times_are_in_the_unit_that_a_reader_would_take():
+    """A limit belongs to the larger unit; a rough estimate is never of no minute, nor of more digits than it has."""
+    assert [clock(seconds) for seconds in (0.4, 59.6, 3599, 3600)] == ["0:00", "1:00", "59:59", "1:00:00"]
+    hour, day, year = 3600.0, 86_400.0, 31_557_600.0
+    words = {
+        0.0: "1 minute", 95.0: "2 minutes", hour - 31: "59 minutes", hour: "1 hour", 1.6 * hour: "2 hours",
+        day - 1: "24 hours", day: "1 day", 2.6 * day: "3 days", year: "1 year", 1e6 * year: "1,000,000 years",
+        1e15: "more than a million years",
+    }  # fmt: skip
+    assert {seconds: duration(seconds) for seconds in words} == words
+
+
+def test_a_line_of_progress_names_the_run_and_what_does_not_keep_its_epsilon():
+    assert (
+        module._name(state(1, 0.1))
+        == "dp-newton-minibatch-hess-clip on own-a-name-that-is-long-12345678:logistic, ε = 1"
+    )
+    own = SimpleNamespace(private=False, algorithm="my/file.py:Mine", problem="a1a", epsilon=0.5)
+    alone = SimpleNamespace(last=own, seconds_alone=True)
+    assert module._name(alone) == "file.py:Mine (not private) on a1a, ε = 0.5  (timed alone)"
 
 
 def test_work_other_than_runs_has_its_share_its_time_and_a_clock_of_its_own(monkeypatch):

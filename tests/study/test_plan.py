@@ -6,7 +6,7 @@ from dpbench.errors import UserError
 from dpbench.run.job import make_job
 from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry, load_grid
-from dpbench.study.plan import plan
+from dpbench.study.plan import JobPlan, _notes, plan
 from tests.batches import write
 
 SHARED = {"artefacts": ["t"], "problems": ["synthetic"], "algorithms": ["dp-gd"], "epsilon": [0.5, 1], "seeds": 2}
@@ -52,3 +52,25 @@ def test_timed_if_without_timed_is_refused(tmp_path):
     )
     with pytest.raises(UserError, match=r"timed_if needs timed >= 1 - at `\$\.full\[0\]`"):
         load_grid(grid)
+
+
+@pytest.mark.parametrize(
+    ("waiting", "unfinished", "beyond", "hours", "said"),
+    [
+        (0, "", 0, 0.99, ""),
+        (0, "", 0, 1.0, "missing: roughly 1 core-hours"),
+        (0, "ab", 0, 0.0, "data not fetched: of-a, of-b"),
+        (0, "c", 0, 0.0, ""),  # its data are fetched
+        (0, "", 3, 0.0, "3 not applicable: ε is out of reach of their accounting"),
+        (1, "", 0, 0.0, "1 combination waits for other runs"),
+        (2, "", 0, 0.0, "2 combinations wait for other runs"),
+        (
+            2, "bac", 1, 123.4,
+            "missing: roughly 1.2e+02 core-hours; data not fetched: of-a, of-b; "
+            "1 not applicable: ε is out of reach of their accounting; 2 combinations wait for other runs",
+        ),
+    ],
+)  # fmt: skip
+def test_a_line_of_status_says_why_its_runs_are_missing(waiting, unfinished, beyond, hours, said):
+    planned = JobPlan(lambda problem: "" if problem == "c" else f"of-{problem}", waiting=["one"] * waiting)
+    assert _notes(planned, set(unfinished), beyond, hours) == said
