@@ -17,6 +17,7 @@ from dpbench.run.job import make_job
 from dpbench.run.store import Store
 from dpbench.study.output import WORDS
 from dpbench.study.overview import flags
+from dpbench.study.style import look
 from tests.batches import write
 from tests.reporting.conftest import row
 from tests.reporting.made_up_site import problems
@@ -153,3 +154,63 @@ def test_the_flags_of_a_row_make_the_same_job(algorithm, given, accounting, rela
     again = make_job(**wanted, settings=settings, **({"accounting": "paper"} | others))
     assert (again.settings, again.neighbours) == (job.settings, job.neighbours)
     assert method.accounting(again.accounting) == method.accounting(job.accounting)
+
+
+def means_of(*lines):
+    """Lines (problem, ε, method, mean) as `_outputs` and `beside` have them."""
+    names = ["problem", "epsilon", "algorithm", "mean"]
+    more = {"settings": "{}", "accounting": "bs16", "relation": "add-remove", "planted": 1.0, "se": 0.0, "seeds": 3}
+    frame = pd.DataFrame(lines, columns=names).assign(**more, experiment="second_order")
+    return frame.assign(private=frame["algorithm"].ne("dp-gd-oracle"), planned=0.9, checked="dp_accounting")
+
+
+OTHER = "the best other private method of the full profile, at its best settings"
+
+
+@pytest.mark.parametrize(
+    ("own_runs", "theirs", "said"),
+    [
+        ([("a", 1, "dp-gd", 0.3), ("a", 1, "dp-sgd", 0.2)], [("a", 1, "aop", 0.1), ("a", 1, "dp-tr", 0.4)],
+         f"Your best runs lose 2 times what is lost by {OTHER}"),
+        ([("a", 1, "dp-gd", 0.3)], [("a", 1, "dp-gd", 0.1), ("a", 2, "aop", 0.1), ("b", 1, "aop", 0.1)], ""),
+        ([("a", 1, "dp-gd", 0.3)], [("a", 1, "aop", 0.0)], ""),  # nothing is a multiple of no loss
+        ([("a", 1, "dp-gd", 0.1), ("a", 2, "dp-gd", 0.2), ("b", 1, "dp-gd", 0.3)],
+         [("a", 1, "aop", 0.2), ("a", 2, "aop", 0.2), ("b", 1, "aop", 0.1)],
+         f"Your best runs lose less than {OTHER}, in 1 of 3 cells (problem, ε)"),
+    ],
+)  # fmt: skip
+def test_the_finding_sets_your_best_run_against_the_best_other_method(own_runs, theirs, said):
+    assert adhoc._finding(means_of(*own_runs), means_of(*theirs)) == said
+
+
+def test_the_table_has_your_runs_and_the_five_best_methods_beside_them_at_each_epsilon():
+    mine = means_of(("a1a", 2.0, "dp-gd", 0.3), ("a1a", 1.0, "dp-gd", 0.2), ("a1a", 1.0, "dp-gd-oracle", 0.1))
+    methods = ("dp-sgd", "aop", "dp-mf", "dp-gd", "dp-cd", "dp-gcd")
+    others = means_of(*(("a1a", 1.0, name, 0.1 + i) for i, name in enumerate(methods)), ("a1a", 1.0, "aop", 0.05))
+    rows = pd.DataFrame({"status": ["done", "done", "defect", "defect"], "error": [None, None, "b", "a"]})
+    made = adhoc._table(rows, mine, others)
+    shown = made.frame[["problem", "ε", "method", "excess loss", "ε planned", "runs"]].to_numpy().tolist()
+    assert [line[1:] for line in shown] == [
+        ["1", "dp-gd-oracle (not private)", "0.1 ± 0", "0.9", "yours"],
+        ["1", "dp-gd", "0.2 ± 0", "0.9", "yours"],
+        ["1", "AOP (replace-one)", "0.05 ± 0", "", "full/second_order"],
+        ["1", "DP-SGD", "0.1 ± 0", "", "full/second_order"],
+        ["1", "DP-MF", "2.1 ± 0", "", "full/second_order"],
+        ["1", "DP-GD", "3.1 ± 0", "", "full/second_order"],
+        ["1", "DP-CD", "4.1 ± 0", "", "full/second_order"],
+        ["2", "dp-gd", "0.3 ± 0", "0.9", "yours"],
+    ]
+    assert made.gaps == ["2 runs without a result: a, b"]
+    assert made.method.startswith("4 runs of your own. From the full profile: up to 5 private methods")
+    assert made.method.endswith("Your ε planned is checked by dp_accounting.")
+    assert adhoc._table(rows[:1], mine.assign(checked=None), others).gaps == []
+
+
+def test_the_methods_drawn_beside_yours_are_the_best_within_three_times_your_epsilon():
+    mine = means_of(("a1a", 1.0, "dp-gd", 0.3), ("a1a", 2.0, "dp-gd", 0.2))
+    names = ("aop", "dp-sgd", "dp-mf", "dp-cd", "dp-gcd", "dp-tr")
+    far = [("a1a", epsilon, name, 6.0 - i) for epsilon in (0.3, 6.5) for i, name in enumerate(names)]
+    near = [("a1a", epsilon, name, 1.0 + i) for epsilon in (0.34, 6.0) for i, name in enumerate(names)]
+    drawn = adhoc._against_epsilon(mine, means_of(*far, *near)).figure.axes[0]
+    labels = drawn.get_legend_handles_labels()[1]
+    assert labels == [*(f"{look(name).label}, full profile" for name in names[:5]), "DP-GD, yours"]
