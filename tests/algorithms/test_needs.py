@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import dpbench
-from dpbench.algorithms import names, resolve
+from dpbench.algorithms import get, names, resolve
 from dpbench.algorithms.base import Algorithm, Disclosure, Needs, make_settings
 from dpbench.errors import UserError
 from dpbench.privacy.check import guarantee
-from dpbench.problems import Problem, losses
+from dpbench.problems import Declaration, Problem, losses
 from tests.algorithms.conftest import run
 
 FEW = {"T": 2, "passes": 1.0, "cap": 3, "D": 5.0, "inner": 2, "lambda0": 0.5, "alpha": 0.5, "M": 64, "B": 4}
@@ -139,7 +139,7 @@ def test_the_built_in_losses_are_what_they_declare():
         ({"second_derivative": lambda *a: (1 + 5e-5) * LogCosh.second_derivative(*a)}, r"\|ℓ''\| exceeds smoothness"),
         ({"derivative": lambda self, z, y, out: np.tanh(z - y) + 1e-3 * z.mean()}, "of one row depends on others"),
         ({"hessian_lipschitz": 0.7}, r"\|ℓ'''\| exceeds hessian_lipschitz"),
-        ({"quadratic": True}, "it is not"),
+        ({"quadratic": True}, r"it is not \(y - z\)²/2"),
         ({"logistic": True}, "its slope does not determine its curvature"),
         ({"derivative": Welsch.derivative}, "its derivative is not that of its value"),
         ({"second_derivative": Welsch.second_derivative}, "its second derivative is not"),
@@ -192,3 +192,43 @@ def test_a_solver_with_its_loss_in_its_code_names_it():
 
     assert Solver.needs.covered == ["logistic"]
     assert Solver.needs.missing_for(LogCosh()) == "the code is not written for it"
+
+
+ADD = {"modification": "add", "lambda0": 0.0125}
+LIMITS = [  # method, problem beside 20 rows of 4 columns, the last settings that it takes, the first that it does not
+    ("dp-mf", {}, {"batches": 20}, {"batches": 21}, "batches = 21, but the data have 20 rows; lower it"),
+    ("dp-mf", {}, {"batches": 4, "bands": 4}, {"batches": 4, "bands": 5}, "bands = 5 must be at most batches = 4"),
+    ("opt-b", {"loss": "sigmoid"}, {"m": 20}, {"m": 21}, "m = 21 rows in a sample, but the data have 20; lower m"),
+    ("dp-nag", {"l2": 0.1}, {"m": 20}, {"m": 21}, "m = 21 rows per iteration, but the data have n = 20; lower m"),
+    ("dp-nag", {"l2": 0.1}, {"c": 0.999, "L": 0.1}, {"c": 1.0, "L": 0.1},
+     "needs 0 < c·l2 < L, got l2 = 0.1, c = 1, L = 0.1; its momentum rests on strong convexity: set l2 > 0"),
+    ("dp-newton", {}, {"lambda0": 0.0126}, {"lambda0": 0.0125},
+     "lambda0 = 0.0125 with clip must exceed 1/(4n) = 0.0125 (Theorem B.2); raise it or use modification=add"),
+    ("tukey-em", {"loss": "squared"}, {"m": 5}, {"m": 6},
+     "m: 6 models of d = 4 columns take 24 rows, and there are n = 20; m is at most 5"),
+    ("o2nc-naive", {"loss": "ramp"}, {"M": 20}, {"M": 21}, "M = 21 rows must be in 1..20: a row is used once"),
+    ("aop", {}, {"smoothness": 0.25}, {"smoothness": 0.24}, "smoothness = 0.24 is below the loss's 0.25; raise it"),
+    ("dp-gd-last", {"l2": 0.5}, {"step": 2.6}, {"step": 8 / 3},
+     "step = 2.66667 does not contract; lower it below 2.67"),
+    ("dp-newton-general", {"n": 1000}, {"lambda0": 0.125}, {"lambda0": 0.126},
+     "lambda0 = 0.126 with clip must be at most L1/2 = 0.125 (Theorem B.6); lower it or use modification=add"),
+    ("dp-newton-general", {}, ADD | {"lambda0": 0.0126}, ADD,
+     "lambda0 = 0.0125 with add must exceed 0.0125 at n = 20 (Theorem B.6); raise it"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "problem", "last", "beyond", "line"), LIMITS)
+def test_a_setting_is_taken_up_to_its_limit_and_refused_beyond_with_the_limit_in_the_line(
+    name, problem, last, beyond, line
+):
+    kind = {"n": 20, "row_bound": 1.0} | problem
+    method, declaration = get(name), Declaration(kind.pop("n"), 4, **kind)
+
+    def complete(settings):
+        return method.complete(declaration, make_settings(method, settings))
+
+    settings = complete(last)
+    assert {one: getattr(settings, one) for one in last} == last
+    with pytest.raises(UserError) as refusal:
+        complete(beyond)
+    assert str(refusal.value).removeprefix(f"{name}: ") == line

@@ -688,3 +688,12 @@ def test_what_is_refused_with_groups_tells_neither_rows_nor_cells(X, y):
         assert "61" not in str(shown)
         assert "secret" not in str(shown)
         shown = shown.__cause__ or (None if shown.__suppress_context__ else shown.__context__)
+
+
+@pytest.mark.parametrize(
+    ("ids", "codes", "count"),
+    [([], [], 0), (["", ""], [-1, -1], 0), (["b", "", "a", "b"], [1, -1, 0, 1], 2), (["b", "a"], [1, 0], 2)],
+)
+def test_rows_without_an_id_are_nobodys_and_persons_are_counted_without_them(ids, codes, count):
+    found = Persons.of(np.array(ids, dtype=object))
+    assert (found.codes.tolist(), found.count) == (codes, count)

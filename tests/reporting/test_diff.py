@@ -78,10 +78,14 @@ def test_a_mean_moves_beyond_three_errors_of_the_difference(tmp_path, shift, mov
 def test_a_move_is_printed_and_exits_1(tmp_path, capsys):
     a, b = written(tmp_path / "a", VALUES), written(tmp_path / "b", np.array(VALUES) + 1)
     assert code(a, b) == 1
-    told = capsys.readouterr().out
-    assert "dp-gd" in told
-    assert "T=5" in told
-    assert "1.115" in told
+    assert capsys.readouterr().out == (
+        "problem    algorithm  ε      A  ± s.e. of A      B  ± s.e. of B    apart  settings\n"
+        "─────────  ─────────  ─  ─────  ───────────  ─────  ───────────  ───────  ────────\n"
+        "synthetic  dp-gd      1  0.115       0.0065  1.115       0.0065  1.1e+02  T=5\n"
+        "moved: by more than 3 standard errors; 0 would have if A and B were independent draws\n\n"
+        "1 configurations on both sides: 0 equal to 8 digits, 0 up to rounding, 0 within their errors, 1 moved; "
+        "0 verdicts on both sides, 0 changed\n"
+    )
 
 
 @pytest.mark.parametrize(("status", "value"), [("diverged", 5.0), ("defect", math.nan)])
@@ -130,6 +134,8 @@ def test_an_experiment_on_one_side_alone_is_named_and_nothing_in_common_is_a_mis
     written(tmp_path / "b", VALUES)
     assert code(a, b) == 0
     assert "1 configurations only on the second; the first has nothing of other" in capsys.readouterr().out
+    assert code(b, a) == 0
+    assert "1 configurations only on the first; the second has nothing of other\n" in capsys.readouterr().out
 
 
 def test_timed_runs_and_other_experiments_do_not_mix(tmp_path):

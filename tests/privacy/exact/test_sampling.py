@@ -260,3 +260,22 @@ def test_a_piece_is_looked_up_by_its_middle():
     ends = np.linspace(0.5, 1, exact_sampling.PIECES + 1)
     np.testing.assert_array_equal(first, (ends[:-1] + ends[1:]) / 2)
     np.testing.assert_array_equal(centres, np.tile(first, exact_sampling.MOST - exact_sampling.LEAST + 1))
+
+
+@pytest.mark.parametrize("p", [1, 2, 4, 8])
+def test_a_choice_is_doubted_within_four_times_the_error_that_is_proved_and_nowhere_else(p, monkeypatch):
+    """Of p equal scores the border after j is at the share j/p of 2⁵³; float64 is off by p·2⁻⁴⁴ of their sum."""
+    asked = []
+    monkeypatch.setattr(exact_sampling, "_chosen_by_digits", lambda below, rate, V, further: asked.append(V) or -1)
+    T, error = np.zeros(p, dtype=np.int64), 2**9 * p
+    for j in range(1, p):
+        border = j * 2**53 // p
+        for V, found in (
+            (border - error - 2, j - 1), (border - error + 1, -1), (border - 1, -1), (border, -1),
+            (border + error - 1, -1), (border + error + 1, j),
+        ):  # fmt: skip
+            word = np.array([V << 11], dtype=np.uint64)
+            assert exact_sampling.chosen(T, 1.0, Given(word, bits("none"))) == found, V - border
+    top = np.array([2**64 - 1], dtype=np.uint64)
+    assert exact_sampling.chosen(T, 1.0, Given(top, bits("none"))) == -1  # the end of the last is a border, too
+    assert exact_sampling.chosen(T, 1.0, Given(np.array([2**60], dtype=np.uint64), bits("none"))) == 0
