@@ -6,8 +6,18 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from dpbench.privacy.check import mu, profile, trade_off
-from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace, LastIterate, PureDP, Relation, WithoutReplacement
+from dpbench.privacy.check import _disagreement, at_most, mu, of_points, profile, trade_off
+from dpbench.privacy.disclosure import Disclosure, undeclared
+from dpbench.privacy.ledger import (
+    CountedRelease,
+    Gaussian,
+    Laplace,
+    LastIterate,
+    ObjectivePerturbation,
+    PureDP,
+    Relation,
+    WithoutReplacement,
+)
 
 ALPHAS = np.array([0.0, 1e-3, 0.05, 0.3, 0.7, 1.0])
 
@@ -71,3 +81,56 @@ def test_a_fit_has_its_profile():
     fit = dpbench.fit(X, np.sign(X[:, 0]), algorithm="dp-gd", epsilon=1.0, T=5, accounting="tight", seed=0)
     assert fit.profile([fit.released.delta])[0] == pytest.approx(fit.released.epsilon_planned)
     assert fit.trade_off([0.0, 1.0]).tolist() == [1.0, 0.0]
+
+
+ONE_PROOF = (CountedRelease(Gaussian(2.0), 1, "g"),)
+TWO_PROOFS = (*ONE_PROOF, CountedRelease(ObjectivePerturbation(2.0, 0.1, 1e-7), 1, "o"))
+
+
+@pytest.mark.parametrize(
+    ("composition", "second", "least", "accounted", "slack", "said"),
+    [
+        (ONE_PROOF, 0.981, 1.0, None, 0.0, ""),  # two grids may be 2 % apart
+        (ONE_PROOF, 0.979, 1.0, None, 0.0, "1 by our own"),
+        (ONE_PROOF, 0.979, 1.0, None, 0.01, ""),
+        (TWO_PROOFS, 0.61, 1.0, None, 0.0, ""),  # two theorems 40 %
+        (TWO_PROOFS, 0.59, 1.0, None, 0.0, "1 by our own"),
+        (ONE_PROOF, 1.49, 1.0, 1.0, 0.0, ""),  # Rényi bounds are half as much again
+        (ONE_PROOF, 1.51, 1.0, 2.0, 0.0, "1 by our own"),
+        (ONE_PROOF, 1.51, 1.52, 1.0, 0.0, "1 by the accounting that set the noise"),
+        (ONE_PROOF, 1.51, None, 1.0, 0.0, "1 by the accounting that set the noise"),
+        (ONE_PROOF, 1.51, None, 1.0, 0.02, ""),
+        (ONE_PROOF, 9.0, None, None, 0.0, ""),
+    ],
+)
+def test_two_routes_may_be_as_far_apart_as_their_errors_explain_and_no_further(
+    composition, second, least, accounted, slack, said
+):
+    """Beyond it one of the two is wrong: such a run has no guarantee, and the line says which other ε was computed."""
+    assert _disagreement(composition, second, least, accounted, slack) == said
+
+
+def test_an_epsilon_is_kept_up_to_rounding_alone():
+    assert [at_most(one, 1.0) for one in (0.0, 1.0, 1 + 9e-7, 1 + 2e-6, math.inf, math.nan)] == [True] * 3 + [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("formula", "twice"),
+    [("L/n", "2·L/n"), ("(a + b)/n", "2·(a + b)/n"), ("a + b", "2·(a + b)"), ("a/(n - b) - c", "2·(a/(n - b) - c)")],
+)
+def test_replace_one_moves_a_release_by_twice_what_add_remove_does(formula, twice):
+    assert Disclosure("g", "the gradient", add_remove=formula).replace_one == twice
+    assert Disclosure("g", "the gradient", add_remove=formula, replace_one="√2·L").replace_one == "√2·L"
+
+
+def test_labels_that_were_never_declared_are_named_in_order():
+    released = tuple(CountedRelease(Gaussian(2.0), 1, label) for label in ("b", "known", "a", "b"))
+    said = undeclared(released, ["known", "other"])
+    assert said == "a, b: released, but never declared; add a Disclosure for it to the algorithm's `discloses`"
+    assert undeclared(released, ["a", "b", "known"]) == ""
+
+
+def test_pairs_of_epsilon_and_delta_say_together_what_the_better_of_them_says():
+    """f(α) ≥ max(0, 1 - δ - e^ε α, e^{-ε}(1 - δ - α)): by hand at ln 2 and ln 4."""
+    pairs, alphas = (np.log([2.0, 4.0]), np.array([0.1, 0.0])), np.array([0.0, 0.1, 0.5, 0.95, 1.0])
+    np.testing.assert_allclose(of_points(*pairs, alphas), [1.0, 0.7, 0.2, 0.0125, 0.0])
