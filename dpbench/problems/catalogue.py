@@ -261,8 +261,6 @@ def _written_out(dataset: str, words: str) -> Recipe:
                 raise UserError(f"problem {dataset}:{words}: {name} takes a whole number {most}, got {value!r}")
             counts[name] = int(value)
             continue
-        if name not in regularisers.KINDS:
-            raise UserError(f"problem {dataset}:{words}: no regulariser {name!r}; {nearest(name, regularisers.KINDS)}")
         try:
             weights[name] = float(value)
         except ValueError:

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from dpbench.errors import UserError
+from dpbench.errors import UserError, nearest
 from dpbench.problems import losses
 
 
@@ -106,9 +106,11 @@ KINDS = {"l1": L1, "l2": L2, "w2": SaturatingL2}
 
 
 def make(**weights: float) -> dict[str, Regulariser]:
-    """Regularisers with a non-zero weight, by name; UserError for a negative or infinite weight."""
+    """Regularisers with a non-zero weight, by name; UserError for another name, or a negative or infinite weight."""
     made = {}
     for name, weight in weights.items():
+        if name not in KINDS:
+            raise UserError(f"no regulariser {name!r}; {nearest(name, KINDS)}")
         if not (isinstance(weight, float | int | np.number) and 0 <= weight < np.inf):
             raise UserError(f"{name} must be a number >= 0, got {weight!r}")
         if weight:

@@ -13,7 +13,7 @@ from scipy import stats
 from scipy.optimize import minimize
 
 from dpbench.algorithms import aop, get
-from dpbench.algorithms.aop import minimise, split_budget
+from dpbench.algorithms.aop import minimise, published_fraction, split_budget
 from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.accounting.pure import likely_multiplier
 from dpbench.privacy.verify import spent
@@ -263,3 +263,9 @@ def test_with_float32_rows_few_gradients_are_in_float64(monkeypatch):
     _, norms, _ = single.approximate_minimiser(aop.minimise, np.zeros((1, D)), np.zeros((1, D)), 1e-3, GAMMA)
     assert norms[0] <= GAMMA
     assert taken.count((N, False)) <= 2 < taken.count((N, True))
+
+
+def test_the_published_share_of_epsilon_is_the_larger_of_two_fits():
+    """0.88671 + 0.0186607/ε^0.372906 up to 0.99, and 1 - 1/ε + 0.001, which is larger from ε = 9.7 on."""
+    fitted = {1e-3: 0.99, 0.1: 0.93075, 1.0: 0.90537, 10.0: 0.901, 100.0: 0.991, 200.0: 0.996, 1000.0: 1.0}
+    assert {epsilon: round(published_fraction(epsilon), 5) for epsilon in fitted} == fitted

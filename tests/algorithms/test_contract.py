@@ -162,3 +162,21 @@ def test_its_work_grows_with_rows_columns_and_iterations(case):
     assert work(n, d) < work(n, 4 * d) < work(n, 64 * d)
     longer = {name: 4 * value for name, value in settings.items() if name in ("T", "passes", "cap")}
     assert work(n, d) <= work(n, d, **longer)
+
+
+ROOM = {  # MB of (d, d) matrices, of iterates (k, d) or of predictions (k, n), and the most replicates
+    "dp-gd-average": {"d": 200, "most": 128}, "dp-adam": {"d": 200, "most": 128},
+    "dp-frank-wolfe": {"d": 200, "most": 128}, "tukey-em": {"n": 200, "most": 128},
+    "dp-gcd": {"d": 100, "most": 512}, "dp-sgd-1": {"d": 100, "most": 512},
+    "dp-cd": {"n": 12, "d": 400, "most": 512}, "dp-newton": {"dd": 200, "most": 128},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ROOM)
+def test_as_many_replicates_advance_together_as_there_is_memory_for(name):
+    """A batch that is too large swaps; one that is too small reads all rows for each replicate anew."""
+    room, (algorithm, _) = ROOM[name], resolve(name)
+    for n, d in ((10, 2), (10**3, 500), (10**5, 10), (10**5, 10**5), (10**8, 10**8)):
+        size = {"n": n, "d": d, "dd": d * d}
+        most = min(room["most"], *(10**6 * mega // (8 * size[what]) for what, mega in room.items() if what != "most"))
+        assert algorithm.batch_size(n, d) == max(1, most), (n, d)

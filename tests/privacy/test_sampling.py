@@ -194,6 +194,10 @@ def test_misuse_is_refused():
     with pytest.raises(PrivacyError, match="take first"):
         rows.gaussian(zero, sensitivity=1.0, noise_multiplier=1.0)
     rows.take(1)
+    tree = rows.tree(2, sensitivity=1.0, rho=0.5)  # of the blocks from here on, not of the one that was taken
+    with pytest.raises(PrivacyError, match="take first"):
+        tree.release(zero)
+    rows.take(1)
     rows.gaussian(zero, sensitivity=1.0, noise_multiplier=1.0)
     with pytest.raises(PrivacyError, match="take first"):
         rows.gaussian(zero, sensitivity=1.0, noise_multiplier=1.0)

@@ -1,5 +1,10 @@
 """Problem names: what they stand for, and that they build."""
 
+import json
+import os
+from dataclasses import asdict
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -46,12 +51,29 @@ def test_register(monkeypatch):
     monkeypatch.setattr(catalogue, "CATALOGUE", dict(catalogue.CATALOGUE))
     register("synthetic-l2", Recipe("synthetic", weights={"l2": 0.1}))
     assert build("synthetic-l2").l2 == 0.1
-    with pytest.raises(UserError, match="is taken"):
+    register("synthetic-l2", Recipe("synthetic", weights={"l2": 0.1}))  # twice the same is no mistake
+    with pytest.raises(UserError, match="problem: the name a1a is taken; choose another"):
         register("a1a", Recipe("a1a", loss="squared"))
     with pytest.raises(UserError, match="unknown loss"):
         register("new", Recipe("a1a", loss="hinge"))
-    with pytest.raises(UserError, match="unknown start"):
+    with pytest.raises(UserError, match="no regulariser 'l3'; known: l1, l2, w2"):
+        register("new", Recipe("a1a", weights={"l3": 0.1}))
+    with pytest.raises(UserError, match="problem new: unknown start 'somewhere'; known: normal, tens, unit, zero"):
         register("new", Recipe("a1a", start="somewhere"))
+    assert "new" not in catalogue.names()
+
+
+def test_a_name_stands_for_the_problem_that_it_stood_for():
+    """A key has a problem by its name and version, so another weight, bound or unit would change what kept rows are of.
+
+    DPBENCH_GOLDEN=write writes the file anew, for new problems.
+    """
+    found = {name: asdict(recipe) for name, recipe in sorted(catalogue.CATALOGUE.items())}
+    path = Path(__file__).parents[1] / "golden/recipes.json"
+    if os.environ.get("DPBENCH_GOLDEN") == "write":
+        lines = [f"{json.dumps(name)}: {json.dumps(one, sort_keys=True)}" for name, one in found.items()]
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    assert json.loads(path.read_text(encoding="utf-8")) == found
 
 
 @pytest.mark.parametrize(("name", "loss"), [("gen-tiny", "logistic,l2=0.001"), ("digits-l1", "logistic,l1=0.005")])

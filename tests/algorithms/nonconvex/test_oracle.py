@@ -401,3 +401,10 @@ def test_short_steps_are_those_of_equation_7():
     w = np.zeros(2)
     assert result(ShortSteps().along_gradient(w, w)) == 1.0
     assert result(ShortSteps().along_curvature(w, w, -0.3)) == pytest.approx(0.6)
+
+
+def test_the_second_bound_of_gd_2ns_is_that_of_its_paper_where_it_is_the_larger():
+    """gap/(φ/γ) = χ⁴c⁶/(2α²) with χ = 0.1·ln(d/(0.1·α)), c = 0.7 and all constants of the loss 1: from α = 1e-8 on."""
+    for alpha in (1e-9, 1e-10):
+        chi = 0.1 * math.log(54 / (0.1 * alpha))
+        assert const.gd_2ns_iterations(alpha, 54) == pytest.approx(chi**4 * 0.7**6 / (2 * alpha**2), rel=1e-9)
