@@ -10,12 +10,16 @@ import time
 
 import click
 import numpy as np
+import pandas as pd
 import pytest
 
 import dpbench
 from dpbench.auditing.claims import AuditVerdict
 from dpbench.auditing.runs import Audit
 from dpbench.cli import VERBS, group, main, output, own
+from dpbench.comparing.own_data import Comparison
+from dpbench.comparing.ranking import Ranking
+from dpbench.comparing.references import Reference
 from dpbench.errors import UserError
 from dpbench.own.forecast import Forecast, Forecasts, Needed
 from dpbench.run.store import Store
@@ -655,3 +659,62 @@ def test_a_table_that_is_too_wide_by_one_sign_loses_its_least_column(monkeypatch
     if len(kept) > 1:
         assert second == "e\u0301       0.25"
         assert first.index("0.5") == 9  # its end stands under the end of 0.25
+
+
+def ranked(*methods):
+    """A ranking's table of (method, rank, beaten by, log loss, private, what it counts as public)."""
+    columns = ["algorithm", "rank", "beaten_by", "mean", "private", "counts_public"]
+    scores = {"spread": 0.02, "accuracy": 0.8, "auc": 0.85, "balanced": 0.7, "precision": 0.6, "calibration": 0.05}
+    more = {"gain": 0.1, "gain_se": 0.01, "gain_spread": 0.02, "epsilon": 1.0, "delta": 1e-6, "accounting": "tight"}
+    return pd.DataFrame(methods, columns=columns).assign(settings='{"T":5}', code="built in", **scores, **more)
+
+
+def test_a_comparison_shows_the_five_best_the_strictly_private_first_and_who_is_left_out(call, monkeypatch):
+    table = ranked(
+        ("dp-gd", 1, 0, 0.5, True, "n, and the scales"), ("aop", 2, 0, 0.51, True, ""), ("dp-sgd", 3, 1, 0.6, True, ""),
+        ("dp-mf", 4, 2, 0.61, True, ""), ("damped-newton", 5, 3, 0.62, False, ""), ("dp-cd", 6, 4, 0.63, True, ""),
+        ("dp-gcd", 7, 5, 0.64, True, ""),
+    )  # fmt: skip
+    names = {name: name for name in table["algorithm"]}
+    one = Ranking(1.0, table, {"dp-tr": "loss", "opt": "loss"}, {"dp-nag": "ValueError"}, names, ["a traceback"])
+    other = Ranking(2.0, table[1:2], {"dp-tr": "loss", "opt": "loss", "dp-mf": "slow"}, {}, names)
+    constant = Reference("always no", 0.7, accuracy=0.75)
+    found = Comparison([one, other], "binary", [], [], [constant], 800, 200, 1.0, 0.5, "fit()", ["Take aop."], "Price.")
+    monkeypatch.setattr(dpbench, "compare", lambda **_: found)
+    monkeypatch.setenv("COLUMNS", "110")
+    code, out, err = call("compare", "--data", "t.csv", "--seeds", 1)
+    assert (code, err) == (1, page("""
+        left out: dp-tr, opt: loss
+        left out: dp-nag: ValueError (ε = 1)
+        left out: dp-mf: slow (ε = 2)
+        Price.
+    """))  # fmt: skip
+    assert out == page("""
+        ε = 1
+        #   method       log loss     accuracy  AUC   settings  accounting
+        ──  ───────────  ───────────  ────────  ────  ────────  ──────────
+        2=  aop          0.51 ± 0.02  0.8       0.85            tight
+        3   dp-sgd       0.6 ± 0.02   0.8       0.85  T=5       tight
+        4   dp-mf        0.61 ± 0.02  0.8       0.85            tight
+        6   dp-cd        0.63 ± 0.02  0.8       0.85            tight
+        7   dp-gcd       0.64 ± 0.02  0.8       0.85            tight
+            (always no)  0.7          0.75      –
+        and 2 more methods: --all shows every one
+
+        ε = 2
+        #   method       log loss     accuracy  AUC   settings  accounting
+        ──  ───────────  ───────────  ────────  ────  ────────  ──────────
+        2=  aop          0.51 ± 0.02  0.8       0.85            tight
+            (always no)  0.7          0.75      –
+
+        Scores are of 200 of 1,000 rows, held out by position: exact, so not private. Means over 1 seed ± the standard
+        deviation of one fit's score on other such rows; "=": within two standard errors of the best. The recommended
+        method is chosen on the other rows. Methods that count nothing of the data as public come first. Each is at
+        its public rule in n, d and ε.
+        counts as public, beside n: n, and the scales (dp-gd)
+        Take aop.
+
+        fit()
+    """)  # fmt: skip
+    assert call("compare", "--data", "t.csv", "--debug")[2].endswith("a traceback\nPrice.\n")
+    assert "more method" not in call("compare", "--data", "t.csv", "--all")[1]
