@@ -40,6 +40,43 @@ def rendered(experiment, context, target):
     return next(one for one in experiment.artefacts if one.name == target.artefact).render(context)
 
 
+# ---- what the published runs were ----
+
+SEEN, BATCH = {"stop", "loss_read"}, {"batch_noise", "batch_draw"}
+IN_SCRIPTS = {  # beside the rows as scaled: of loss A, of loss B
+    "opt": (SEEN, SEEN), "opt-ls": (SEEN, SEEN), "2opt": ({"loss_read"}, SEEN), "2opt-ls": ({"loss_read"}, SEEN),
+    "dp-tr": ({"loss_read"}, {"loss_read", "hessian_root"}), "dp-tr-b": (BATCH, BATCH | {"hessian_root"}),
+    "opt-b": (BATCH | {"search"},) * 2, "2opt-b": (BATCH | {"search"},) * 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_published_runs_of_a_method_differ_as_its_scripts_do(method):
+    """A switch that is left out makes "differs" of a value that the authors' code explains."""
+    by_name = {name: setting for setting, name in paper_rows._NAMES.items()}
+    for loss, others in zip(("logistic", "sigmoid"), IN_SCRIPTS[method], strict=True):
+        found = {by_name[name] for name in published(f"ijcnn-{loss}", method)}
+        assert found == {"rows", *others, *(("overflow", "stream") if loss == "logistic" else ())}
+
+
+def test_a_caption_has_the_rows_the_target_the_titles_error_and_delta():
+    said = {target.table: paper_rows.setting(target).partition(", zCDP")[0] for target in TARGETS}
+    covertype, ijcnn = "replace-one neighbours, δ = 1/n = 2.02e-06", "replace-one neighbours, δ = 1/n = 2e-05"
+    assert said == {
+        1: f"n = 495,141, (ε_g, ε_H) = (0.060, 0.245), {covertype}",
+        2: f"n = 495,141, (ε_g, ε_H) = (0.030, 0.173), {covertype}",
+        3: f"n = 49,990, (ε_g, ε_H) = (0.060, 0.245); its title says (0.040, 0.200), an erratum, {ijcnn}",
+        4: f"n = 49,990, (ε_g, ε_H) = (0.030, 0.173); its title says (0.020, 0.141), an erratum, {ijcnn}",
+        5: f"n = 495,141, (ε_g, ε_H) = (0.040, 0.200), {covertype}",
+        7: f"n = 495,141, (ε_g, ε_H) = (0.020, 0.141), {covertype}",
+        9: f"n = 49,990, (ε_g, ε_H) = (0.040, 0.200), {ijcnn}",
+        11: f"n = 49,990, (ε_g, ε_H) = (0.020, 0.141), {ijcnn}",
+    }
+    places = [(target.place, target.twin.table) for target in TARGETS]
+    assert places[0] == ("covertype, loss A, loose target", 3)
+    assert [twin for _, twin in places] == [3, 4, 1, 2, 9, 11, 5, 7]
+
+
 # ---- published values ----
 
 
