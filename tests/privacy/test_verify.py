@@ -19,6 +19,7 @@ from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.check import check
 from dpbench.privacy.ledger import (
     ZCDP,
+    Allocated,
     BoundedRange,
     CountedRelease,
     DrawAfterTest,
@@ -26,7 +27,9 @@ from dpbench.privacy.ledger import (
     Laplace,
     LogisticPerturbation,
     Poisson,
+    PoissonReplaced,
     PureDP,
+    Sketch,
     WithoutReplacement,
 )
 from dpbench.privacy.verify import spent
@@ -398,3 +401,38 @@ def test_a_draw_behind_a_test_costs_what_its_worst_pair_of_laws_does(test, expon
     exact = brentq(lambda e: np.maximum(p - math.exp(e) * q, 0).sum() - delta, -1, 20)
     found = verify._worst_draw(DrawAfterTest(test, exponent, 1e-9, leak), delta)
     assert found == pytest.approx(max(0.0, exact), rel=2e-3, abs=1e-6)
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.2])
+@pytest.mark.parametrize("z", [0.5, 1.0, 4.0])
+def test_the_grid_is_set_by_the_deviation_of_each_loss(z, rate):
+    """Of ln p/q under p, by quadrature: a grid too coarse for it would make ε wrong, one too fine none at all."""
+    x = np.linspace(-20, 20, 4001)
+
+    def density(share, shift):
+        both = [weight * np.exp(-((x - by) ** 2) / 2) for weight, by in ((share, shift), (1 - share, 0.0))]
+        return sum(both) / math.sqrt(2 * math.pi)
+
+    def deviation(p, q):
+        loss, weight = np.log(p / q), p / p.sum()
+        return math.sqrt(weight @ loss**2 - (weight @ loss) ** 2)
+
+    sampled = deviation(density(rate, 1 / z), density(0, 0))
+    replaced = deviation(density(rate, 0.5 / z), density(rate, -0.5 / z))
+    rough = {Gaussian(z): deviation(density(1, 1 / z), density(0, 0)), Poisson(rate, Gaussian(z)): sampled,
+             WithoutReplacement(1000, round(1000 * rate), Gaussian(z)): sampled,
+             PoissonReplaced(rate, Gaussian(z)): replaced}  # fmt: skip
+    for release, exact in rough.items():
+        assert verify._deviation(release) == pytest.approx(exact, rel=0.1 if z >= 1 else 1.0), release
+        assert verify._deviation(release) <= 1 / z + 0.5 / z**2
+    steps = round(1 / rate)  # one row in one of so many batches
+    assert verify._deviation(Allocated(steps, Gaussian(4.0))) == pytest.approx(math.sqrt(math.expm1(1 / 16) / steps))
+
+
+def test_a_loss_too_wide_for_a_grid_has_none():
+    for draws in (10, 999_999):
+        deviation = math.sqrt(draws / 2) * math.log(1.1)
+        assert verify._deviation(Sketch(draws, 0.1, 1e-9)) == pytest.approx(deviation)
+    assert math.isinf(verify._deviation(Sketch(1_000_001, 0.1, 1e-9)))
+    assert verify._deviation(PureDP(0.7)) == 0.7
+    assert math.isinf(verify._deviation(WithoutReplacement(10**9, 1, Gaussian(0.3))))

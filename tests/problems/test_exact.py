@@ -309,8 +309,11 @@ def test_neighbours_move_sums_by_no_more_than_the_integers_that_are_claimed(loss
 
 def test_what_would_not_fit_is_refused():
     X, y, w = made(5)
-    with pytest.raises(PrivacyError, match="do not fit the grid"):
-        exact(X, y, row_bound=1e4)
+    for bound in (0.99 * 2.0**-8, 1.01 * 2.0**8):
+        with pytest.raises(PrivacyError, match=f"rows of norm {bound:g} do not fit the grid; rescale them to about 1"):
+            exact(X, y, row_bound=bound)
+    for bound in (2.0**-8, 2.0**8):
+        assert exact(X, y, row_bound=bound).row_bound == bound
     problem = exact(X, y, loss="squared")
     with pytest.raises(PrivacyError, match="does not fit float64"):
         problem.bounded_gradient(w, 1e8)
