@@ -295,3 +295,20 @@ def test_all_that_a_fit_would_change_is_a_line_each_in_the_order_of_the_columns(
     ]
     few = table[["age", "when", "town"]].head(0)
     assert schemas.inspect(schema, few) == ["schema: target: bounds came from the data: decide"]
+
+
+@pytest.mark.parametrize(("target", "cells", "read"), [
+    (Target(name="y", classes=(0, 1)), ["0", "1", "1.0"], [0, 1, 1]),
+    (Target(name="y", classes=(False, True)), ["TRUE", "False", "true"], [True, False, True]),
+    (Target(name="y", bounds=(0, 9), decimal=","), ["1,5", "2", "9"], [1.5, 2.0, 9.0]),
+])  # fmt: skip
+def test_a_table_that_is_read_has_the_target_that_models_predict(tmp_path, target, cells, read):
+    """Else scikit-learn would score labels of one type against texts."""
+    table = pd.DataFrame({"a": ["1", "2", "3"], "y": cells})
+    table.to_csv(tmp_path / "t.csv", index=False)
+    schema = schemas.Schema(target=target, columns={"a": Column(bounds=(0, 9))})
+    found = read_table(tmp_path / "t.csv", schema)["y"].tolist()
+    assert found == read
+    assert [*map(type, found)] == [*map(type, read)]
+    table[["a"]].to_csv(tmp_path / "t.csv", index=False)  # of rows to predict for
+    assert list(read_table(tmp_path / "t.csv", schema)) == ["a"]

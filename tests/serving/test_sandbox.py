@@ -153,3 +153,10 @@ def test_calls_that_leave_the_process_are_refused_and_others_are_not():
     falls_back = {"clone3", "memfd_create"}
     expected = {number: errno.ENOSYS if name in falls_back else errno.EPERM for number, name in refused.items()}
     assert found == expected | {clone: found[clone], other_set: errno.EPERM, close: errno.EBADF}
+
+
+def test_a_process_without_a_filter_ends_with_an_error():
+    """By its exit code alone is a sandbox found to work or not."""
+    unknown = "import platform, runpy, sys\nplatform.machine = lambda: 'riscv64'\n"
+    command = [sys.executable, "-c", f"{unknown}runpy.run_path(sys.argv[1], run_name='__main__')", sandbox.__file__]
+    assert subprocess.run(command, timeout=60).returncode == 1
