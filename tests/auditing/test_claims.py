@@ -195,6 +195,7 @@ def test_a_verdict_is_what_it_was(case):
     assert (done.runs, done.unit, done.passed) == (6000, told.unit, True)
 
 
+@pytest.mark.thorough
 def test_the_runs_that_a_claim_needs_and_what_runs_can_show_are_what_they_were():
     needed = [
         least_runs(PureClaim(*claimed), 0.01, every)

@@ -459,7 +459,7 @@ SEEDED = {
 
 
 @pytest.mark.thorough_for(
-    "number, 8", "number, intervals", "number, private bound", "two, f[eo]*", "weights", "persons, two"
+    "number, 8", "number, intervals", "number, private bound", "two", "two, f[eo]*", "weights", "persons, two"
 )
 @pytest.mark.parametrize("name", SEEDED)
 def test_a_fit_with_a_seed_is_what_it_was(name):

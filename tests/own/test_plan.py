@@ -481,7 +481,7 @@ LAW = {
 }  # fmt: skip
 
 
-@pytest.mark.thorough_for("*guessed")
+@pytest.mark.thorough_for("*guessed", "three")
 @pytest.mark.parametrize("name", DRAWN)
 def test_tables_are_drawn_by_the_law_that_was_held_against_real_ones(name):
     """The intervals of a plan cover what they say for this law: another needs the comparison with real tables anew."""

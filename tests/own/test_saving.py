@@ -433,6 +433,7 @@ KNOWN = {  # what is given beside bounds and classes: what the loaded model has 
 }  # fmt: skip
 
 
+@pytest.mark.thorough_for("the default", "a bound", "a ridge", "numbers")
 @pytest.mark.parametrize("case", KNOWN)
 def test_a_loaded_model_has_the_arguments_that_it_was_fitted_with(case, tmp_path):
     """Bounds and classes are in its schema; the method and the ridge are those that the default chose."""
