@@ -65,6 +65,7 @@ def main() -> None:
             if problem.held_out:
                 null, best, error = (float(f"{one:.10g}") for one in held_losses(problem))
                 numbers["held"][name] = null
+                numbers["best"].pop(name, None)
                 if null - best >= SURE * error:
                     numbers["best"][name] = best
     told = (
