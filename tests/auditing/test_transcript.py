@@ -185,20 +185,20 @@ def of_one_label(act, **values):
 @pytest.mark.parametrize("event", [None, Poisson(0.25, Gaussian(2.0)), WithoutReplacement(8, 2, Gaussian(2.0))])
 def test_the_score_of_a_label_is_that_of_one_number_on_the_line_between_its_values(event):
     """Two values 5 apart, of which the ledger has it that they are 1/z apart at most in units of the noise."""
-    line = np.array([0.6, -0.8])
+    line, beside = np.array([0.6, -0.8]), np.array([1.6, 1.2])
+    at = {"first": 4 * line + beside, "second": beside - line, "neither": line}
 
     def act(m, value):
         m.laplace(np.zeros(m.k), sensitivity=1.0, epsilon=1.0, label="another")
         m.gaussian(np.tile(value, (m.k, 1)), sensitivity=3.0, noise_multiplier=2.0, label="x")
 
-    found, run = of_one_label(act, first=4 * line, second=-1 * line, neither=line)
+    found, run = of_one_label(act, **at)
     output, kept = run.tape[None][1].output @ line, run.tape[None][1]
     if event is None:
         x = (output - 1.5) / 6.0
         expected = stats.norm.logpdf(x, 0.25, 1) - stats.norm.logpdf(x, -0.25, 1)
     else:
         missing = isinstance(event, Poisson)  # of Poisson samples the row is there or not; of others it is replaced
-        at = {"first": 4 * line, "second": -1 * line, "neither": line}
         run.tape[None][1] = dataclasses.replace(kept, event=event)
         others = []
         for name in at:
