@@ -230,3 +230,14 @@ def test_the_score_of_a_label_of_single_numbers_with_laplace_noise_is_by_its_law
 def test_a_column_that_is_reported_holds_plain_numbers_and_no_other_object(values, plain):
     columns = {"also": [1], "mine": values, "unasked": ["text"]}
     assert no_numbers(columns, {"mine", "also", "absent"}) == ("" if plain else "mine")
+
+
+def test_a_label_that_nothing_moves_is_scored_by_its_noise_along_the_first_axis():
+    """A release that is equal on both data sets claims what its multiplier does, and its noise may be too little."""
+    here = np.array([3.0, 4.0])
+    found, run = of_one_label(
+        lambda m, value: m.gaussian(np.tile(value, (m.k, 1)), sensitivity=1.0, noise_multiplier=2.0, label="x"),
+        first=here, second=here, neither=here,
+    )  # fmt: skip
+    x = (run.tape[None][0].output[:, 0] - 3.0) / 2.0
+    np.testing.assert_allclose(found, stats.norm.logpdf(x, 0.25) - stats.norm.logpdf(x, -0.25), atol=1e-12)
