@@ -9,6 +9,7 @@ import pytest
 from dpbench.algorithms import names, resolve
 from dpbench.algorithms.base import make_settings
 from dpbench.errors import UserError
+from dpbench.privacy.disclosure import undeclared
 from dpbench.privacy.verify import spent
 from dpbench.run.bind import budget_of
 from dpbench.study import style
@@ -105,6 +106,7 @@ def test_what_is_released_composes_to_at_most_what_was_asked(case, epsilon):
     result = run(name, problem, epsilon=epsilon, **settings)
     budget = result.mechanisms.budget
     composition = result.mechanisms.ledger.of(0)
+    assert not undeclared(composition, algorithm.labels)  # its tables name what a method without an ε releases, too
     if algorithm.private:
         assert composition
     if algorithm.private and not algorithm.flaw(make_settings(algorithm, settings), budget.accounting):

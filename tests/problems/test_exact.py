@@ -550,6 +550,8 @@ def test_the_least_eigenvalue_is_as_near_as_it_says_also_of_a_singular_matrix(n,
     true = np.linalg.eigvalsh(gram.integers[0].astype(float))[0] * gram.unit
     assert abs(int(found.integers[0]) * found.unit - true) <= found.radius
     assert found.radius < 1e-5
+    off = max(1.02 * ((d + 1) ** 2 + 2) * 2.0**-53 * n, 2.0**-20)  # a step is of the size of the error, and no larger
+    assert off / 2 < found.unit / gram.unit / 2.0**40 <= off
     assert (
         found.neighbour_distance(Relation.ADD_REMOVE)
         == found.neighbour_distance(Relation.REPLACE_ONE)

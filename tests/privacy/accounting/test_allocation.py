@@ -13,7 +13,7 @@ from dpbench.algorithms.base import AuditCase
 from dpbench.auditing import runs
 from dpbench.errors import PrivacyError
 from dpbench.privacy.accounting import loss_distribution
-from dpbench.privacy.accounting.allocation import _sum, likelihood_ratio
+from dpbench.privacy.accounting.allocation import WRAPPED, _sum, likelihood_ratio
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Allocated, CountedRelease, Gaussian, Poisson, Relation
 from dpbench.privacy.mechanisms import Mechanisms
@@ -101,6 +101,16 @@ def test_the_second_route_agrees_from_below(z, steps, epochs):
     ours = epsilon(z, steps, epochs)
     second = spent((CountedRelease(Allocated(steps, Gaussian(z)), epochs, ""),), 1e-6, Relation.ADD_REMOVE).epsilon
     assert ours * (1 - 5e-4) <= second <= ours * (1 + 2e-5)
+
+
+@pytest.mark.parametrize(("z", "steps"), [(1.0, 2), (4.0, 10), (4.0, 100)])
+def test_what_the_transform_may_hide_counts_as_an_infinite_loss(z, steps):
+    """Beside the mass that is missing: what wraps around the window, and eight roundings of each of the steps."""
+    pair = likelihood_ratio(steps, z)
+    hidden = WRAPPED + 8 * steps * 2.0**-52
+    for said, there in ((pair.removed, pair.ratios @ pair.masses), (pair.added, pair.masses.sum())):
+        assert said == pytest.approx(max(0.0, 1 - float(there)) + hidden, rel=1e-3)
+        assert said + there >= 1 + hidden / 2
 
 
 @pytest.mark.thorough_for("5-1.0-0.001")
