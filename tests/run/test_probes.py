@@ -131,3 +131,13 @@ def test_the_learner_gets_what_was_released(wrong, sign, monkeypatch):
     np.testing.assert_array_equal(ask(np.array([[1.0, 0.5]])), sign * np.array([[5.0, 4.0]]))
     np.testing.assert_array_equal(watched.error, [1.25])
     np.testing.assert_array_equal(watched.noise, [18.0])
+
+
+def test_each_mistake_is_of_one_kind_and_as_large_as_its_name_says():
+    right, wrong = probes.MISTAKES[""], {name: four for name, four in probes.MISTAKES.items() if name}
+    assert right == (1, 1, 1, 1)
+    changed = {name: [(i, value) for i, value in enumerate(four) if value != 1] for name, four in wrong.items()}
+    assert changed == {
+        "no DIFF": [(1, 0)], "DIFF negated": [(1, -1)], "GRAD doubled": [(0, 2)], "radius tripled": [(2, 3)],
+        "a third of the radius": [(2, 1 / 3)], "ascent": [(3, -1)],
+    }  # fmt: skip

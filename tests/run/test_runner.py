@@ -25,6 +25,7 @@ from dpbench.run.job import make_job
 from dpbench.run.runner import Pace, seconds
 from dpbench.run.store import Ended, Store
 from tests import processes
+from tests.batches import write
 
 
 def jobs(seeds=4, T=20, **more):
@@ -453,3 +454,18 @@ def test_two_calls_are_summed_up_in_their_order():
     whole = first + second
     assert (whole.found, whole.statuses, whole.keys) == (3, {"done": 3, "died": 2}, ["a", "b"])
     assert (whole.failures, whole.failed) == (["a", "b"], 2)
+
+
+def test_the_time_of_missing_runs_is_their_arithmetic_and_their_iterations_over_the_cores(tmp_path, monkeypatch):
+    """Refused from an hour on: both terms count, finished runs do not, and runs that are timed share no core."""
+    monkeypatch.setattr(runner, "cores", lambda: 4)
+    store, some = Store(tmp_path, "p", "e"), [*jobs(3, 1000), *jobs(2, 10)]
+    whole = sum(job.cost for job in some) / 5e9 + (3 * 1000 + 2 * 10) * 1e-5
+    assert runner.estimate(some, store, 2) == pytest.approx(whole / 2)
+    assert runner.estimate(some, store, None) == pytest.approx(whole / 4)
+    timed = [msgspec.structs.replace(job, timed=True) for job in some]
+    assert runner.estimate([*some[:-1], timed[-1]], store, 2) == pytest.approx(whole)
+    (swept,) = jobs(1, sweep={"step": [0.1, 1.0, 2.0]})
+    assert runner.estimate([swept], store, 1) == pytest.approx(swept.cost / 5e9 + 60e-5)
+    write(store, [{"key": job.key, "status": "done"} for job in some[:3]], [])
+    assert runner.estimate(some, store, 1) == pytest.approx(sum(job.cost for job in some[3:]) / 5e9 + 20e-5)
