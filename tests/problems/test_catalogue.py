@@ -142,3 +142,34 @@ def test_weights_go_with_the_units_of_rows_and_targets():
     square, log1 = catalogue.recipe_of("square-unit"), catalogue.recipe_of("log1-unit")
     assert square.weights == {"l1": pytest.approx(41.23 / (1000**0.5 * 200.0))}
     assert log1.weights == {"l2": pytest.approx(2.5e-4 / 100.0)}
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        ("nope", "loss: unknown loss 'nope'"),
+        ("logistic,l3=1", "no regulariser 'l3'; known: l1, l2, w2"),
+        ("logistic,l2", "problem synthetic:logistic,l2: 'l2' is not NAME=WEIGHT"),
+        ("logistic,l2=x", "problem synthetic:logistic,l2=x: 'l2=x' is not NAME=WEIGHT"),
+        ("logistic,l2=-1", "l2 must be a number >= 0, got -1.0"),
+        ("logistic,l2=inf", "l2 must be a number >= 0, got inf"),
+        ("logistic,apart=1", "apart takes a whole number from 2 to 1000, got '1'"),
+        ("logistic,apart=1001", "apart takes a whole number from 2 to 1000, got '1001'"),
+        ("logistic,apart=2.5", "apart takes a whole number from 2 to 1000, got '2.5'"),
+        ("logistic,fold=0", "fold takes a whole number below that of apart before it, got '0'"),
+        ("logistic,apart=4,fold=4", "fold takes a whole number below that of apart before it, got '4'"),
+    ],
+)
+def test_a_slip_in_a_problem_that_is_written_out_is_named(words, line):
+    with pytest.raises(UserError) as refusal:
+        catalogue.recipe_of(f"synthetic:{words}")
+    assert line in str(refusal.value)
+
+
+def test_a_problem_that_is_written_out_is_what_its_words_say_up_to_their_limits():
+    for words, apart, fold, weights in (
+        ("ramp", 0, 0, {}), ("ramp,l1=0,l2=0.5", 0, 0, {"l1": 0.0, "l2": 0.5}), ("ramp,apart=2", 2, 0, {}),
+        ("ramp,apart=1000,fold=999,w2=1", 1000, 999, {"w2": 1.0}),
+    ):  # fmt: skip
+        recipe = catalogue.recipe_of(f"synthetic:{words}")
+        assert (recipe.loss, recipe.apart, recipe.fold, recipe.weights) == ("ramp", apart, fold, weights)
