@@ -20,6 +20,7 @@ from dpbench.privacy.accounting import renyi
 from dpbench.privacy.ledger import Gaussian, Poisson, Relation
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import stream
+from dpbench.privacy.sampling import PoissonSampler
 from dpbench.privacy.verify import spent
 from dpbench.problems import optimum
 from tests.algorithms.conftest import run, small_problem
@@ -357,3 +358,24 @@ def test_settings_are_read_from_the_command_line_and_refused_in_one_line():
     for wrong in ("0", "nearest"):
         with pytest.raises(UserError, match="reset"):
             make_settings(method, {"reset": wrong})
+
+
+@pytest.mark.parametrize(("name", "kind"), [("dp-newton", Mechanisms), ("dp-newton-minibatch", PoissonSampler)])
+@pytest.mark.parametrize("modification", ["clip", "add"])
+def test_the_noise_on_a_direction_is_in_proportion_to_the_gradient_it_is_made_of(name, kind, modification, monkeypatch):
+    """‖(H̃⁻¹ - H̃'⁻¹)g̃‖ is ‖g̃‖ times a number at most, another where a row is replaced: with less noise no ε holds."""
+    seen, inner = [], kind.gaussian
+
+    def watched(self, value, **how):
+        seen.append((how, released := inner(self, value, **how), getattr(self, "size", 1)))
+        return released
+
+    monkeypatch.setattr(kind, "gaussian", watched)
+    problem = small_problem()
+    run(name, problem, T=1, lambda0=0.1, modification=modification, accounting="tight")
+    (_, gradient, divisor), (direction, _, size) = seen
+    norms = np.linalg.norm(gradient / divisor, axis=1)
+    n = problem.n if kind is Mechanisms else size
+    one, both = newton.sharp_sensitivities(n, np.full(2, 0.1), modification)
+    np.testing.assert_allclose(direction["sensitivity"], norms * one, rtol=1e-12)
+    np.testing.assert_allclose(direction["replaced"], norms * both, rtol=1e-12)
