@@ -1,12 +1,14 @@
 """Blocks that wait for other blocks' rows: timed runs of cells whose untimed runs all ended well."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from dpbench.errors import UserError
 from dpbench.run.job import make_job
 from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry, load_grid
-from dpbench.study.plan import JobPlan, _notes, plan
+from dpbench.study.plan import JobPlan, RunCount, _notes, plan
 from tests.batches import write
 
 SHARED = {"artefacts": ["t"], "problems": ["synthetic"], "algorithms": ["dp-gd"], "epsilon": [0.5, 1], "seeds": 2}
@@ -74,3 +76,20 @@ def test_timed_if_without_timed_is_refused(tmp_path):
 def test_a_line_of_status_says_why_its_runs_are_missing(waiting, unfinished, beyond, hours, said):
     planned = JobPlan(lambda problem: "" if problem == "c" else f"of-{problem}", waiting=["one"] * waiting)
     assert _notes(planned, set(unfinished), beyond, hours) == said
+
+
+def test_hours_are_of_the_missing_runs_alone_on_one_core():
+    """Of ten runs of a T three are missing, one failed and two are beyond reach; of another two are missing."""
+    jobs = [
+        make_job(problem="synthetic", algorithm="dp-gd", epsilon=1.0, seed=0, settings={"T": T}) for T in (10**6, 7)
+    ]
+    series = [SimpleNamespace(like=SimpleNamespace(whole=str(i)), job=job, keys={f"{i}{j}" for j in range(10 - i)})
+              for i, job in enumerate(jobs)]  # fmt: skip
+    missing = {10: (3, 1, 2), 9: (2, 0, 0)}
+    ended = SimpleNamespace(counts=lambda keys, traced: missing[len(keys)])
+    seconds = [job.cost / 5e9 + job.parsed().T * 1e-5 for job in jobs]
+    sums, unfinished, hours = RunCount(ended).of(series)
+    assert (sums, unfinished) == ((19, 5, 1, 2), {"synthetic"})
+    assert hours == pytest.approx((3 * seconds[0] + 2 * seconds[1]) / 3600)
+    missing = {10: (0, 10, 0), 9: (0, 0, 9)}
+    assert RunCount(ended).of(series) == ((19, 0, 10, 9), set(), 0.0)
