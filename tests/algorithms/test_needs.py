@@ -207,6 +207,8 @@ LIMITS = [  # method, problem beside 20 rows of 4 columns, the last settings tha
     ("tukey-em", {"loss": "squared"}, {"m": 5}, {"m": 6},
      "m: 6 models of d = 4 columns take 24 rows, and there are n = 20; m is at most 5"),
     ("o2nc-naive", {"loss": "ramp"}, {"M": 20}, {"M": 21}, "M = 21 rows must be in 1..20: a row is used once"),
+    ("dp-gd-average", {}, {"intervals": True, "clip": 1.0}, {"intervals": True, "clip": 0.99},
+     "intervals: descent has them for logistic loss whose slopes are not clipped"),
     ("aop", {}, {"smoothness": 0.25}, {"smoothness": 0.24}, "smoothness = 0.24 is below the loss's 0.25; raise it"),
     ("dp-gd-last", {"l2": 0.5}, {"step": 2.6}, {"step": 8 / 3},
      "step = 2.66667 does not contract; lower it below 2.67"),

@@ -460,3 +460,23 @@ def test_no_other_module_has_a_quantile_or_a_level_of_its_own():
     own = re.compile(r"(?<!laplace\.)ppf\(|isf\(|quantile\(|1\.96|\b\d(\.0)? \* .*error")
     files = [file for room in ("study", "experiments") for file in (root / room).rglob("*.py")]
     assert [file.name for file in files if own.search(file.read_text())] == ["laws.py"]
+
+
+def test_a_value_that_is_not_judged_has_its_numbers_all_the_same():
+    """With runs enough and their chance, with fewer how many there are, without any what was published."""
+
+    def said(loss, **more):
+        runs = None if loss is None else {"loss": loss}
+        return value_verdict._numbers_without_verdict(value(std="0.010", **more), runs)
+
+    assert said(sample(0.6)["loss"][:20]) == (
+        "loss: ours 0.5973 (sd 0.009, N = 20), published 0.600 (k = 5), chance 0.63; "
+        "loss: ours sd 0.00903, published 0.010, chance 0.76"
+    )
+    few = "(2 of the 20 runs that a verdict takes)"
+    assert said([0.5, 0.6]) == f"ours 0.55, published 0.600; ours 0.55, published 0.010 {few}"
+    assert said([]) == said(None) == "published 0.600; published 0.010 (0 of the 20 runs that a verdict takes)"
+    seconds = sample(0.6)["loss"]
+    assert said(seconds[:2], run_time=True) == f"ours {np.mean(seconds[:2]):.4g}, published 0.600; " + (
+        f"ours {np.mean(seconds[:2]):.4g}, published 0.010"
+    )
