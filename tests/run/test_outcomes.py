@@ -1,11 +1,14 @@
 """How a run ended is said by the runner alone, in one of six words; a plug-in cannot say it of itself."""
 
+import re
+
 import pandas as pd
 import pytest
+from msgspec.structs import replace
 
 from dpbench.errors import DataError, NotAtHand, OutOfReach, PrivacyError, UserError, WorkerDied
 from dpbench.run import outcomes, runner
-from dpbench.run.execute import execute
+from dpbench.run.execute import execute, failed_row
 from dpbench.run.job import make_job
 from dpbench.run.row import DIAGNOSTICS, FILLED
 from dpbench.run.store import Store
@@ -100,3 +103,25 @@ def test_results_are_what_there_is_to_judge_and_the_worst_word_wins():
     assert list(outcomes.has_result(pd.Series([*outcomes.OUTCOMES]))) == [True, True, False, False, False, False]
     assert outcomes.worst(["done", "refused", "diverged"]) == "refused"
     assert outcomes.worst(["refused", "defect", "died"]) == "defect"
+
+
+def test_the_row_of_a_run_that_failed_says_of_what_it_is_and_why():
+    def failed(error, algorithm="dp-gd", planted=1.0, **more):
+        job = make_job(problem="synthetic", algorithm=algorithm, epsilon=1.0, seed=3, **more)
+        return failed_row(replace(job, planted=planted), error)
+
+    try:
+        raise ValueError("a matrix\nis singular")
+    except ValueError as error:
+        defect = failed(error)
+    assert defect.status == "defect"
+    assert re.fullmatch(r"ValueError: a matrix is singular \(test_outcomes.py:\d+\)", defect.error)
+    assert defect.traceback.startswith("Traceback")
+    assert (defect.problem, defect.algorithm, defect.epsilon, defect.seed) == ("synthetic", "dp-gd", 1.0, 3)
+    refused = failed(UserError("no such rows"), delta=1e-6)
+    assert (refused.status, refused.error, refused.traceback) == ("refused", "no such rows", "")
+    assert [one.delta for one in (defect, refused)] == [None, 1e-6]  # n^-2 of data that may not be there
+    unmarked = [
+        failed(UserError("x"), **more).private for more in ({}, {"planted": 0.5}, {"algorithm": "damped-newton"})
+    ]
+    assert unmarked == [True, False, False]
