@@ -434,5 +434,8 @@ def test_a_loss_too_wide_for_a_grid_has_none():
         deviation = math.sqrt(draws / 2) * math.log(1.1)
         assert verify._deviation(Sketch(draws, 0.1, 1e-9)) == pytest.approx(deviation)
     assert math.isinf(verify._deviation(Sketch(1_000_001, 0.1, 1e-9)))
+    # Where a row's noise is next to nothing, a loss is at most what it is without sampling: μ + μ²/2.
+    for release in (Poisson(0.2, Gaussian(0.1)), PoissonReplaced(0.2, Gaussian(0.1)), Allocated(5, Gaussian(0.1))):
+        assert verify._deviation(release) == pytest.approx(60)
     assert verify._deviation(PureDP(0.7)) == 0.7
     assert math.isinf(verify._deviation(WithoutReplacement(10**9, 1, Gaussian(0.3))))
