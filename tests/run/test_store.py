@@ -83,6 +83,23 @@ def test_compaction_keeps_every_row_in_one_file(store):
     assert len(store.traces()) == 5
 
 
+@pytest.mark.parametrize(
+    ("parts", "drop", "kept", "written"),
+    [(0, {"k0"}, [], False), (1, (), ["k0"], False), (1, {"k0"}, [], True), (2, (), ["k0", "k1"], True),
+     (2, {"k0"}, ["k1"], True)],
+)  # fmt: skip
+def test_compaction_writes_where_there_is_something_to_merge_or_to_drop_and_nowhere_else(
+    store, parts, drop, kept, written
+):
+    for i in range(parts):
+        write(store, [row(f"k{i}")], [])
+    before = list_parts(store.folder / "runs")
+    store.compact(drop)
+    after = list_parts(store.folder / "runs")
+    assert sorted(store.runs()["key"]) == kept
+    assert (after != before, len(after)) == (written, min(parts, 1))
+
+
 def test_a_crash_between_merge_and_removal_leaves_no_duplicates(store):
     write(store, [row("a")], [])
     copy = next((store.folder / "runs").iterdir())
