@@ -132,3 +132,22 @@ def test_logarithmic_ticks_have_one_style(tmp_path, high, labels):
         assert labels <= shown
         assert {tick.get_text() for tick in axis.get_yticklabels(minor=True)} <= {""}
         assert [tick.get_text() for tick in own.get_yticklabels()] == ["mine"]
+
+
+def test_a_table_that_is_crossed_has_a_line_a_key_and_names_the_cells_that_are_missing():
+    table = pd.DataFrame({"method": ["a", "a", "b"], "epsilon": [1, 2, 1], "mean": [0.5, 0.25, 1.0]})
+    rows = [{"method": name} for name in ("a", "b", "c")]
+    how = {"lead": {"method": "{method}"}, "across": {f"ε = {e}": {"epsilon": e} for e in (1, 2)}, "cell": "{mean:.2f}"}
+
+    def gap_of(at):
+        return f"no {at['method']} at {at.get('epsilon', 'all')}" if at != {"method": "c", "epsilon": 2} else ""
+
+    made = Table.crossed(table, rows, **how, trail={"": "of {method}"}, missing=gap_of)
+    assert list(made.frame) == ["method", "ε = 1", "ε = 2", ""]
+    assert made.frame.to_numpy().tolist() == [
+        ["a", "0.50", "0.25", "of a"], ["b", "1.00", "–", "of b"], ["c", "–", "–", "of c"]
+    ]  # fmt: skip
+    assert made.gaps == ["no b at 2", "no c at 1"]
+    assert Table.crossed(table, rows, **how, missing=gap_of, whole=True).gaps == ["no c at all"]
+    assert Table.crossed(table, rows, **how).gaps == []
+    assert Table.crossed(table[:0], rows[:1], **how).frame.to_numpy().tolist() == [["a", "–", "–"]]
