@@ -309,7 +309,7 @@ def test_rows_kept_as_float32_stay_within_the_bound_and_give_the_model():
     narrow = X.astype(np.float32)
     assert np.linalg.norm(narrow.astype(float), axis=1).max() > 1  # rounded beyond
     for given in (X, narrow):
-        kept, _ = checked("dp-gd", ("l2", 1.0), "check", "float32", given, y, "binary")
+        kept, _ = checked("dp-gd", ("l2", 1.0), "float32", given, y, "binary")
         assert kept.dtype == np.float32
         assert 1 - 1e-6 < np.linalg.norm(kept.astype(float), axis=1).max() <= 1
     call = {"algorithm": "dp-gd", "epsilon": 1.0, "seed": 1, "T": 3}
