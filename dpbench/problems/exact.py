@@ -559,14 +559,14 @@ def weighted_sum(
     return total
 
 
-def value_sum(rows: Rows, room: int, function: Pointwise, W: np.ndarray, chosen: np.ndarray | None = None) -> Whole:
+def value_sum(rows: Rows, room: int, function: Pointwise, W: np.ndarray, chosen: np.ndarray | None) -> Whole:
     """(1,) Σ function(<x_i, w>, y_i, out), multiples of 2⁻¹⁶, in these steps."""
     parts = (function(z, y, z).sum() for _, y, z in rows.in_float64.predictions(W, chosen, min(room, BLOCK)))
     return np.array([sum(int(part * 2.0**WEIGHT_BITS) for part in parts)], dtype=np.int64)
 
 
 def clipped_sums(
-    rows: Rows, room: int, function: Pointwise, W: np.ndarray, most: np.ndarray, chosen: np.ndarray | None = None
+    rows: Rows, room: int, function: Pointwise, W: np.ndarray, most: np.ndarray, chosen: np.ndarray | None
 ) -> Whole:
     """(1, d) Σ clip(c_i x_ij, ±most_j) in steps of 2⁻³², c = function(<x_i, w>, y_i, out), most in these steps."""
     total, limits = np.zeros(W.shape, dtype=np.int64), most * STEP
@@ -652,12 +652,7 @@ def in_order(rows: Rows, loss: Pointwise, W: np.ndarray) -> np.ndarray:
 
 
 def gram_sum(
-    rows: Rows,
-    room: int,
-    function: Pointwise | None,
-    W: np.ndarray | None,
-    bits: int,
-    chosen: np.ndarray | None = None,
+    rows: Rows, room: int, function: Pointwise | None, W: np.ndarray | None, bits: int, chosen: np.ndarray | None
 ) -> Whole:
     """(1, d, d) Σ h_i x_i x_iᵀ in squares of 2^-bits, h = function(<x_i, w>, y_i, out) integers, or 1."""
     total = np.zeros((1, rows.d, rows.d), dtype=np.int64)
