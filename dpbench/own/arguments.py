@@ -185,10 +185,7 @@ def weights_of(class_weight: Any, labels: tuple[Any, ...]) -> tuple[float, ...] 
     if not isinstance(class_weight, Mapping):
         counted = '; "balanced" would be counted in the data, and reveal them' * (class_weight == "balanced")
         raise ParameterError(f"class_weight: give public weights, as {{class: weight}}{counted}")
-    given, known = (
-        {word(label): weight for label, weight in class_weight.items()},
-        [word(one) for one in labels],
-    )
+    given, known = ({word(label): weight for label, weight in class_weight.items()}, [word(one) for one in labels])
     if unknown := [label for label in class_weight if word(label) not in known]:
         raise ParameterError(f"class_weight: there is no class {unknown[0]!r}; {nearest(word(unknown[0]), known)}")
     return tuple(float(positive("class_weight", given.get(label, 1.0))) for label in known)

@@ -35,12 +35,7 @@ TEMPLATES.globals["number"] = lambda bounds: f"{bounds[0]:g} to {bounds[1]:g}"
 
 
 def card_of(
-    name: str,
-    model: Model,
-    statement: Statement,
-    holds: Sequence[str],
-    plan: Forecasts | str,
-    holder: dict[str, Any],
+    name: str, model: Model, statement: Statement, holds: Sequence[str], plan: Forecasts | str, holder: dict[str, Any]
 ) -> str:
     """The card, in Markdown; name: of the model's file; holds: what was checked of its statement.
 

@@ -147,14 +147,7 @@ class Correlated(_Rounds):
     """Adds (C⁻¹Z)_t to the t-th value; made by `Mechanisms.correlated`. Holds the last `bands` - 1 noise vectors."""
 
     def __init__(
-        self,
-        releases: Releases,
-        steps: int,
-        separation: int,
-        bands: int,
-        moved: float,
-        multiplier: Scalars,
-        label: str,
+        self, releases: Releases, steps: int, separation: int, bands: int, moved: float, multiplier: Scalars, label: str
     ) -> None:
         self._moved, self._rows = moved, sensitivity(steps, separation, bands)
         super().__init__(releases, steps, moved * self._rows * multiplier, multiplier, label)

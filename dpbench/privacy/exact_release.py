@@ -61,18 +61,7 @@ from dpbench.privacy.exact_sampling import Bits, Draws, SeededBits, SystemBits
 from dpbench.privacy.exact_sums import UP, CertifiedMinimiser, Ideal, Sum, Term
 from dpbench.privacy.ledger import PoissonReplaced, Relation, Release, Sampled
 from dpbench.privacy.mechanisms import CHOICES, Mechanisms, Score, one_choice
-from dpbench.privacy.noise import (
-    LAPLACE,
-    NORMAL,
-    OBJECTIVE,
-    RADIAL,
-    SYMMETRIC,
-    Array,
-    Event,
-    Noise,
-    Releases,
-    Scalars,
-)
+from dpbench.privacy.noise import LAPLACE, NORMAL, OBJECTIVE, RADIAL, SYMMETRIC, Array, Event, Noise, Releases, Scalars
 
 COEFFICIENT_BITS = 10
 FURTHEST, LARGEST = 2**44, 2**61  # of T, ten thousand of which fit the latter with their weights; of what is released
@@ -257,14 +246,7 @@ class ExactReleases(Releases):
         return np.zeros(shape, dtype=np.int64) if self.noiseless else self._rounded(noise, scale, shape)
 
     def choose(
-        self,
-        values: Any,
-        score: Score,
-        kind: str,
-        label: str,
-        *,
-        sensitivity: Scalars,
-        epsilon: float,
+        self, values: Any, score: Score, kind: str, label: str, *, sensitivity: Scalars, epsilon: float
     ) -> Array:
         """The index (1,) of a score, by the exponential mechanism ("argmax by Gumbel noise") or noisy max: see above.
 

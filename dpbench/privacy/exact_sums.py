@@ -150,13 +150,7 @@ class Sum(_Released):
     """
 
     def __init__(
-        self,
-        integers: Integers,
-        unit: float,
-        moved: RowSensitivity,
-        offset: Any = 0.0,
-        *,
-        within: Any = 2.0**63,
+        self, integers: Integers, unit: float, moved: RowSensitivity, offset: Any = 0.0, *, within: Any = 2.0**63
     ) -> None:
         if not 1 / FARTHEST <= unit <= FARTHEST:
             raise PrivacyError(f"a sum's unit must be positive and within 2**900 either way, got {unit:g}")

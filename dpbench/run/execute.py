@@ -383,10 +383,7 @@ def code_version() -> str:
         return version
     try:
         commit = subprocess.run(
-            ["git", "-C", str(root), "rev-parse", "--short=10", "HEAD"],
-            capture_output=True,
-            text=True,
-            timeout=5,
+            ["git", "-C", str(root), "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, timeout=5
         ).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         commit = ""

@@ -295,11 +295,7 @@ class Store:
         return found
 
     def _table(
-        self,
-        table: str,
-        keys: list[str] | None = None,
-        columns: list[str] | None = None,
-        encoded: Sequence[str] = (),
+        self, table: str, keys: list[str] | None = None, columns: list[str] | None = None, encoded: Sequence[str] = ()
     ) -> pyarrow.Table:
         import pyarrow as pa
 

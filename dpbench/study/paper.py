@@ -46,21 +46,8 @@ from dpbench.study.tuning import expand_settings
 from dpbench.study.value_verdict import HONEST, OTHER_DATA, Runs, Switch, Switches
 
 # What stands before any other colon is prose.
-PARTS = (
-    "As",
-    "Method",
-    "Finding",
-    "Place",
-    "Shows",
-    "Numbers",
-    "Interval",
-    "Power",
-    "Case",
-    "Why",
-    "Ran",
-    "Misses",
-    "Bounds",
-)
+PARTS = ("As", "Method", "Finding", "Place", "Shows", "Numbers", "Interval", "Power", "Case", "Why", "Ran", "Misses",
+         "Bounds")  # fmt: skip
 Key: TypeAlias = Mapping[str, Any]
 WithWords: TypeAlias = tuple[Any, dict[str, Any]]  # an artefact, or whether a claim holds, and the values of its words
 

@@ -71,10 +71,7 @@ def wrong_contexts(
 
 
 def words_on_wrong_runs(
-    context: Context,
-    exchange: Mapping[str, str],
-    planted: bool,
-    judge: Callable[[Context], Iterable[Verdict]],
+    context: Context, exchange: Mapping[str, str], planted: bool, judge: Callable[[Context], Iterable[Verdict]]
 ) -> Callable[[Verdict], tuple[str, bool]]:
     """For a verdict on the right runs: the words of its case on each kind of wrong runs, and whether it is testable.
 
