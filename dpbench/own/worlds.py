@@ -167,24 +167,25 @@ def cells_of(schema: Schema, rows: int, law: Generator, rng: Generator, *, guess
     """
     factors = rng.standard_normal((rows, FACTORS))
     sizes = law.uniform(0.3, 1.0) ** np.arange(FACTORS)
-    alike = TableLaw(law.uniform(*COMMON))
+    alike = TableLaw(factors, sizes, law.uniform(*COMMON))
     if not guessed:
         width = float(np.log(_by_logarithm(WIDTH, law)))
-        alike = TableLaw(alike.common, width, law.uniform(*APART), law.uniform(), law.uniform(*TAIL))
+        alike = TableLaw(*alike[:3], width, law.uniform(*APART), law.uniform(), law.uniform(*TAIL))
     used = {name: column for name, column in schema.columns.items() if not column.drop}
-    return pd.DataFrame(
-        {name: _cells(column, factors, sizes, alike, law, rng, guessed) for name, column in used.items()}
-    )
+    return pd.DataFrame({name: _cells(column, alike, law, rng, guessed) for name, column in used.items()})
 
 
 class TableLaw(NamedTuple):
     """What the columns of one table have in common.
 
-    common: the share of a column's variance that the factors explain. width: the mean of the logarithm of their
+    factors: (rows, FACTORS). sizes: (FACTORS,), how much each says. common: the share of a column's variance that they
+    explain. width: the mean of the logarithm of their
     standard deviations, where bounds are -1 and 1; apart: its deviation. skewed: the share with a long upper tail,
     tail: σ of its logarithm.
     """
 
+    factors: np.ndarray
+    sizes: np.ndarray
     common: float
     width: float = math.log(0.3)
     apart: float = 0.5
@@ -192,17 +193,9 @@ class TableLaw(NamedTuple):
     tail: float = 1.0
 
 
-def _cells(
-    column: Column,
-    factors: np.ndarray,
-    sizes: np.ndarray,
-    alike: TableLaw,
-    law: Generator,
-    rng: Generator,
-    guessed: bool,
-) -> Any:
-    """The cells of a column; sizes: how much each factor says."""
-    rows = len(factors)
+def _cells(column: Column, alike: TableLaw, law: Generator, rng: Generator, guessed: bool) -> Any:
+    """The cells of a column."""
+    factors, sizes, rows = alike.factors, alike.sizes, len(alike.factors)
     common = law.beta(4 * alike.common, 4 * (1 - alike.common))
 
     def latent() -> np.ndarray:

@@ -201,7 +201,7 @@ class Rows:
     ) -> np.ndarray:
         """(k, d, d) sums over rows of h_i x_i x_iᵀ, h_i = function(<x_i, w>, y_i); h ≥ 0 where `convex`."""
         if len(W) > 1 and not self.single and (compiled := kernels()) and self.common:
-            return self._gram_of_common(compiled.gram, self.common, function, W, rows)
+            return self._gram_of_common(compiled, self.common, function, W, rows)
         total = np.zeros((len(W), self.d, self.d))
         if self.single:
             return self._single_gram(function, W, rows, convex)
@@ -236,12 +236,7 @@ class Rows:
         return (total + total.swapaxes(1, 2)) / 2
 
     def _gram_of_common(
-        self,
-        add: Callable[..., None],
-        common: CommonEntries,
-        function: Pointwise,
-        W: np.ndarray,
-        rows: np.ndarray | None,
+        self, compiled: SimpleNamespace, common: CommonEntries, function: Pointwise, W: np.ndarray, rows: Any
     ) -> np.ndarray:
         """The same for all replicates together, from what is unusual in each row.
 
@@ -258,7 +253,7 @@ class Rows:
             here = slice(start, start + len(y))
             inverse = common.inverse[here if rows is None else rows[here]]
             weights[: len(y), :k] = (function(z, y, z) / inverse**2).T
-            add(A, inverse, common.entry, common.slack, weights[: len(y)], total)
+            compiled.gram(A, inverse, common.entry, common.slack, weights[: len(y)], total)
             start += len(y)
         sums = np.ascontiguousarray(np.moveaxis(total[..., :k], 2, 0))
         # The loop adds up the lower triangle alone.

@@ -438,8 +438,9 @@ def test_a_world_is_the_same_whichever_sign_a_library_gives_an_eigenvector(monke
 )
 def test_the_middle_of_dates_lies_late_in_their_range_and_that_of_numbers_early(column, ends):
     rng, factors = np.random.default_rng(0), np.zeros((5, worlds.FACTORS))
-    alike = worlds.TableLaw(0.5, -4.0, skewed=float(column.date is not None))  # no upper tail of dates, ever
-    drawn = [worlds._cells(column, factors, factors[0] + 1, alike, rng, rng, False) for _ in range(50)]
+    skewed = float(column.date is not None)  # no upper tail of dates, ever
+    alike = worlds.TableLaw(factors, factors[0] + 1, 0.5, -4.0, skewed=skewed)
+    drawn = [worlds._cells(column, alike, rng, rng, False) for _ in range(50)]
     middles = [np.median(each.str[:4].astype(int) if column.date else each) for each in drawn]
     assert (min(middles), max(middles)) == pytest.approx(ends, abs=6)
 
