@@ -147,7 +147,10 @@ def check_statement(statement: Statement, *, word_of: str | None = None) -> list
     if not statement.releases:
         raise DoesNotHold("it lists no release: a model that nothing was released for used the data some other way")
     # The ε of the file is not believed: its releases compose to one, by the second accountant.
-    result = spent(statement.composition, statement.delta, Relation(statement.relation))
+    try:
+        result = spent(statement.composition, statement.delta, Relation(statement.relation))
+    except (ArithmeticError, MemoryError) as error:
+        raise DoesNotHold(f"its releases are beyond all that can be composed ({type(error).__name__})") from None
     if not at_most(result.epsilon, statement.epsilon):
         raise DoesNotHold(
             f"its releases compose to ε = {result.epsilon:.6g} at δ = {statement.delta:.3g}, more than the "

@@ -245,7 +245,8 @@ def _pure_epsilon(release: Release) -> float:
         case RadialPerturbation():
             return _radially_perturbed(release)
         case WithoutReplacement(n, m, Laplace(z)):
-            return math.log1p(m / n * math.expm1(1 / z))
+            # Beyond 700, where e^ε₀ overflows, the rest is below its last digit.
+            return math.log1p(m / n * math.expm1(1 / z)) if z > 1 / 700 else 1 / z + math.log(m / n)
         case BestOfRuns(base, "geometric", _):  # Papernot and Steinke (2022): (2 + η)ε, η = 1
             return (2 + 1) * math.fsum(c * _pure_epsilon(r) for r, c in base)
     return math.inf
@@ -294,8 +295,9 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
     # A distribution for each of many kinds takes long to compose; `_spent` then takes Rényi DP.
     if math.inf in deviations or len(counts) > 50:
         return None
-    step = _grid(counts, deviations)
-    if _total(counts, deviations) / step > 2e6:
+    step, spread = _grid(counts, deviations), _total(counts, deviations)
+    # Losses lie within ten deviations of their mean, which is half their variance; one of a rare row may be far out.
+    if max(20 * spread, spread**2 / 2, *(_top(r) for r, _ in counts)) / step > 4e7:
         return None
     parts, grid = [], {"value_discretization_interval": step}
     replaced = {"neighboring_relation": NeighboringRelation.REPLACE_ONE}
@@ -445,7 +447,18 @@ def _deviation(release: Release) -> float:
             spread = _deviation(Poisson(m / n, Gaussian(z)))
             top = math.log1p(m / n * math.expm1(min(10 / z, 700.0)))  # of the loss, about
             return spread if top < 4000 * spread else math.inf  # else the grid would be too large
-    return _pure_epsilon(release)
+    epsilon = _pure_epsilon(release)
+    return epsilon if epsilon < 700 else math.inf  # dp_accounting takes e^ε
+
+
+def _top(release: Release) -> float:
+    """About the largest loss of a Gaussian release, on all rows or on a Poisson sample; 0 for others."""
+    match release:
+        case Gaussian(z):
+            return 10 / z + 0.5 / z**2
+        case Poisson(rate, Gaussian(z)) | PoissonReplaced(rate, Gaussian(z)):
+            return 10 / z + 0.5 / z**2 + math.log(rate)
+    return 0.0
 
 
 def _total(counts: Counts, deviations: list[float]) -> float:
@@ -555,6 +568,8 @@ def _opposite_rows(rate: float, sigma: float, orders: tuple[float, ...]) -> np.n
     from scipy.special import logsumexp
     from scipy.stats import norm
 
+    if sigma < 0.1:  # too many points, and sampling never costs privacy, see `_curve`
+        return np.array(orders) * 2 / sigma**2
     # Singularities lie about πσ² off the real line: the trapezoid rule's error is of order e^{-2π²σ²/step}.
     step = min(sigma / 6, sigma**2 / 3)
     x = np.arange(-12 * sigma, 12 * sigma + 2 * max(orders), step)

@@ -304,6 +304,13 @@ def test_a_file_that_is_none_is_one_line(tmp_path, content):
         dpbench.load_model(tmp_path / "none.json")
 
 
+@pytest.mark.parametrize("error", [MemoryError, OverflowError])
+def test_releases_that_cannot_be_composed_are_one_line(saved, monkeypatch, error):
+    monkeypatch.setattr("dpbench.own.statement.spent", lambda *_: (_ for _ in ()).throw(error()))
+    with pytest.raises(PrivacyError, match=f"its releases are beyond all that can be composed .{error.__name__}"):
+        dpbench.load_model(saved)
+
+
 def test_the_command_ends_in_one_line_where_the_statement_does_not_hold(saved, tmp_path, capsys):
     wrong = forged(saved, tmp_path / "f.json", lambda c: c["statement"].update(epsilon=0.5))
     with pytest.raises(SystemExit) as end:

@@ -1,6 +1,7 @@
 """The second opinion against known numbers, closed forms, quadrature, and the first opinion."""
 
 import math
+import resource
 from statistics import NormalDist
 
 import numpy as np
@@ -29,6 +30,7 @@ from dpbench.privacy.ledger import (
     Poisson,
     PoissonReplaced,
     PureDP,
+    Radial,
     Sketch,
     WithoutReplacement,
 )
@@ -439,3 +441,34 @@ def test_a_loss_too_wide_for_a_grid_has_none():
         assert verify._deviation(release) == pytest.approx(60)
     assert verify._deviation(PureDP(0.7)) == 0.7
     assert math.isinf(verify._deviation(WithoutReplacement(10**9, 1, Gaussian(0.3))))
+
+
+@pytest.mark.parametrize(
+    ("relation", "releases"),
+    [
+        (REPLACE_ONE, [(Gaussian(1e-3), 1), (BoundedRange(1.0), 1)]),
+        (REPLACE_ONE, [(Radial(2.2), 3_000_000)]),
+        (ADD_REMOVE, [(Poisson(1e-12, Gaussian(1e-3)), 1)]),
+        (REPLACE_ONE, [(PoissonReplaced(0.3, Gaussian(4e-3)), 1), (Laplace(0.3), 1)]),
+        (REPLACE_ONE, [(PoissonReplaced(1.0, Gaussian(1e-3)), 1), (ZCDP(1e-8), 1)]),
+        (REPLACE_ONE, [(Radial(1e-3), 1)]),
+        (REPLACE_ONE, [(WithoutReplacement(10**8, 10**8 // 2, Laplace(1e-3)), 1)]),
+    ],
+)
+def test_what_a_file_may_claim_is_composed_in_little_memory(relation, releases):
+    """Each of these took 8 GB or more, or raised OverflowError: the file of a model or an archive could say so."""
+    with open("/proc/self/statm") as now:
+        most = int(now.read().split()[0]) * resource.getpagesize() + 3 * 2**30
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
+    try:
+        assert epsilon(1e-6, relation, *releases) > 3
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_many_steps_keep_their_grid():
+    """The bound on the grid is far from what is run: these are the ε of privacy-loss distributions, as before it."""
+    for releases in ([(Poisson(0.5, Gaussian(1.0)), 1000)], [(Laplace(0.1), 50)]):
+        whole = tuple(CountedRelease(release, count, "x") for release, count in releases)
+        assert "PLD" in spent(whole, 1e-6, ADD_REMOVE).checked_by
