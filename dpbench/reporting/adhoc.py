@@ -54,16 +54,16 @@ def build(results: str | os.PathLike[str], figures: str | os.PathLike[str]) -> I
     # The same run may lie in two folders, made by two commands; it counts once.
     rows = pd.concat([store.runs() for store in stores], ignore_index=True).drop_duplicates("key")
     traces = pd.concat([store.traces() for store in stores], ignore_index=True)
-    outputs = list(_outputs(rows, traces, beside(Path(results), rows)))
+    others = beside(Path(results), rows)
+    with figure_style():  # drawn and saved in it, and left before the caller goes on
+        outputs = [(*one, one[-1].save(target / one[0], one[1])) for one in _outputs(rows, traces, others)]
     sections = []
-    for stem, title, output in outputs:
-        with figure_style():
-            saved = output.save(target / stem, title)
+    for stem, title, output, saved in outputs:
         yield f"{target / stem}.*  {title}"
         sections.append((stem, title, _section(stem, title, output, saved, target)))
     sections.append(("commands", "Commands that make these runs and this page", _commands(stores, results, figures)))
     nav = [("index.html", "Your runs"), (glossary.PAGE, glossary.TITLE)]
-    table = next(output for stem, _, output in outputs if stem == "runs")
+    table = next(output for stem, _, output, _ in outputs if stem == "runs")
     answer = f"{table.finding or table.caption}.".replace("..", ".")
     head = tag("h1", "Your runs") + tag("p", answer, cls="lead")
     files.write(target / "index.html", page("Your runs – dpbench", nav, head + articles(sections), here="index.html"))
@@ -127,9 +127,10 @@ class _Line(NamedTuple):
     def cells(self, name: str, planned: str, where: str) -> tuple[str, ...]:
         """As the table has it. Of the settings, those that are not the method's defaults."""
         given = flags(self.algorithm, self.settings, self.accounting, self.relation)
-        wrong = "" if self.planted == 1 else f" noise × {self.planted:g}"
-        settings = (given.replace("--set ", "").replace("--", "") + wrong).strip() or "–"
+        wrong = "" if self.planted == 1 else f"--noise × {self.planted:g}"
+        parts = [part.strip().removeprefix("set ") for part in f"{given}{wrong}".split("--")]
         loss = plus_minus(self.mean, self.se)
+        settings = ", ".join(filter(None, parts)) or "–"
         return (problem_title(self.problem), f"{self.epsilon:g}", name, settings, str(self.seeds), loss, planned, where)
 
 

@@ -57,6 +57,20 @@ def test_report_draws_own_runs_beside_the_full_profiles(own, monkeypatch, capsys
     assert "oracle" not in table  # what does not keep its ε is no yardstick
 
 
+def test_own_runs_are_drawn_in_the_style_of_the_report_and_told_with_commas(own, monkeypatch):
+    import matplotlib
+
+    frames, drawn = [], adhoc._against_epsilon
+    monkeypatch.setattr(
+        adhoc, "_against_epsilon", lambda *given: frames.append(matplotlib.rcParams["axes.spines.top"]) or drawn(*given)
+    )
+    list(adhoc.build(own / "results", own / "figures"))
+    assert frames == [False]
+    assert matplotlib.rcParams["axes.spines.top"]  # the user's own figures keep theirs
+    line = adhoc._Line("synthetic", 1.0, "dp-gd", '{"T": 4, "step": 2.0}', "tight", "add-remove", 0.5, 0.1, 0.0, 3)
+    assert line.cells("DP-GD", "–", "yours")[3] == "accounting tight, T=4, step=2, noise × 0.5"
+
+
 def test_captions_of_own_runs_are_short(own):
     runs = Store(own / "results", "adhoc", "dp-gd")
     rows = runs.runs()
