@@ -151,6 +151,11 @@ def test_a_scorecard_fits_a_terminal_of_80_columns_and_keeps_names_whole(monkeyp
     assert not [line for line in lines if line.endswith("-")]
 
 
+def test_new_names_the_folder_to_install(call, tmp_path):
+    assert "pip install -e 'a folder/log-cosh', then" in call("new", "loss", "log-cosh", "--out", "a folder")[2]
+    assert (tmp_path / "a folder" / "log-cosh" / "pyproject.toml").is_file()
+
+
 def test_names_are_completed():
     from dpbench.cli import options as completion
 

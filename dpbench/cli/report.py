@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import textwrap
 from typing import TYPE_CHECKING
@@ -172,4 +173,4 @@ def new(kind: str, name: str, out: str) -> None:
     """
     for path in dpbench.new(kind, name, out=out):
         click.echo(str(path))
-    click.echo(f"next: pip install -e ./{name} in {out}, then see its README.md", err=True)
+    click.echo(f"next: pip install -e {shlex.quote(f'{out}/{name}')}, then see its README.md", err=True)
