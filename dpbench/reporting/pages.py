@@ -95,7 +95,7 @@ def _which_method(manifests: dict[str, dict[str, Any]]) -> Markup:
             where = link(f"{name}/index.html#held_out", "every method")
             lead = (
                 f"Which method to use? By {loss}, the default keeps {said} of the gain from w = 0 to the optimum "
-                f"without privacy: the median of {families.partition('(')[2].rstrip(')')} real tables ("
+                f"without privacy: the median of up to {families.partition('(')[2].rstrip(')')} real tables ("
             )
             return tag("p", join([lead, where, ")."]), cls="answer")
     return Markup("")

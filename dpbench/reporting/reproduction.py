@@ -135,8 +135,8 @@ def _drawn(frame: pd.DataFrame) -> Any:
         for word, fill in FILLS.items():
             n = sum(one.left.values()) if word == LEFT else one.words[word]
             bars.barh(y, n, left=at, color=fill, label=word if not y else "", edgecolor="white", lw=0.5)
-            if n:
-                bars.text(at + n / 2, y, str(n), ha="center", va="center", fontsize=7)
+            if n:  # above a bar that is narrower than its number
+                bars.text(at + n / 2, y - 0.47 * (n < 4), str(n), ha="center", va="center", fontsize=7)
             at += n
     bars.set_yticks(range(len(told)), [short for _, short, _ in told], fontsize=8)
     bars.tick_params(axis="y", length=0, pad=6)

@@ -1,6 +1,7 @@
 """The leaderboard's artefacts from a few real runs, and from made-up boards."""
 
 import math
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -70,6 +71,25 @@ def test_artefacts_render_and_without_rows_name_the_command(context, name, tmp_p
     assert not output.gaps
     assert empty.gaps or name in ("problems", "fits", "submitted")
     assert all("dpbench run --experiment leaderboard/" in line for line in empty.gaps)
+
+
+def test_a_heat_map_marks_the_worst_score_and_what_does_not_apply_is_not_the_white_of_0(monkeypatch):
+    scores = pd.DataFrame(
+        {
+            "problem": ["iris", "iris", "gen-tiny"], "epsilon": 1.0, "algorithm": ["dp-gd", "dp-adam", "dp-gd"],
+            "score": [places.CLIP, -1.0, 0.0],
+        }
+    )  # fmt: skip
+    placed = [SimpleNamespace(algorithm=name, place=1, score=-1.0) for name in ("dp-gd", "dp-adam")]
+    made = SimpleNamespace(scores=scores, placed=lambda epsilon: placed, label=str)
+    monkeypatch.setattr(artefacts, "board", lambda context: made)
+    with figure_style():
+        figure, _ = artefacts.heat(None, 1.0)
+        real, drawn = figure.figure.axes[:2]
+        assert [text.get_position() for text in real.texts if text.get_text() == "×"] == [(0, 0)]
+        (image,) = drawn.images
+        zero, missing = image.to_rgba(image.get_array())[0, :, :3]
+    assert abs(zero - missing).min() > 0.15
 
 
 def test_nothing_and_the_default_are_entrants_of_every_cell(context):

@@ -161,7 +161,7 @@ def test_the_overview_says_what_the_default_keeps():
     ).strip()
     assert said == (
         "Which method to use? By held-out loss, the default keeps 39 % at ε = 0.1, 87 % at ε = 1 of the gain "
-        "from w = 0 to the optimum without privacy: the median of 27 real tables (every method)."
+        "from w = 0 to the optimum without privacy: the median of up to 27 real tables (every method)."
     )
     assert pages._which_method({"paper": {"artefacts": []}}) == ""
 

@@ -12,13 +12,13 @@ from dpbench.experiments.leaderboard.board import LEVELS, PAPER, Board, board, m
 from dpbench.leaderboard import entrants, headline, places, tracks
 from dpbench.leaderboard.headline import is_drawn
 from dpbench.leaderboard.nulls import nulls
-from dpbench.leaderboard.places import AUTO, EXCESS, HELD, NOTHING, two
+from dpbench.leaderboard.places import AUTO, CLIP, EXCESS, HELD, NOTHING, two
 from dpbench.leaderboard.stored import submissions
 from dpbench.study.claims import each
 from dpbench.study.context import Context, select
 from dpbench.study.output import Figure, Table
 from dpbench.study.paper import WithWords
-from dpbench.study.style import GREY, look, problem_title
+from dpbench.study.style import GREY, legend_below, look, problem_title
 
 WORST = 2.0  # decades on either side of nothing: the ends of the colours
 SHOWN = 16  # methods in a figure: more names do not fit beside one another
@@ -300,10 +300,12 @@ def heat(context: Context, epsilon: float) -> WithWords:
         len(parts) or 1, 1, figsize=(7, 1.6 + 0.15 * max(len(problems), 8)), layout="constrained", sharex=True,
         squeeze=False, height_ratios=[len(part) for part in parts] or None,
     )  # fmt: skip
-    shades = plt.get_cmap("RdBu_r").with_extremes(bad="#ececec")
+    shades = plt.get_cmap("RdBu_r").with_extremes(bad="#c6c6c6")  # no score: not the white of 0
     for axis, part in zip(axes[:, 0], parts, strict=bool(parts)):
         grid = table.pivot_table(index="problem", columns="algorithm", values="score").reindex(part)[order]
         drawn = axis.imshow(grid.to_numpy(), cmap=shades, vmin=-WORST, vmax=WORST, aspect="auto")
+        for y, x in np.argwhere(grid.to_numpy() >= CLIP):
+            axis.text(x, y, "×", color="white", ha="center", va="center", fontsize=7)
         axis.set_yticks(range(len(part)), [problem_title(p) for p in part], fontsize=6.5)
         axis.set_xticks(range(len(order)), [ranked.label(name) for name in order], rotation=55, ha="right", fontsize=7)
         kinds = pd.Series([tracks.kind(problem) for problem in part])
@@ -336,14 +338,16 @@ def reach(context: Context) -> WithWords:
             drawn=panel["problem"].map(is_drawn),
         )  # fmt: skip
         for (_, drawn), line in panel.groupby(["problem", "drawn"]):
-            axis.plot(line["reach"], line["kept"], color=GREY if drawn else "C0", lw=0.6, marker="o", ms=2, alpha=0.6)
+            colour, label = (GREY, "a drawn problem") if drawn else ("C0", "a real problem")
+            axis.plot(line["reach"], line["kept"], color=colour, label=label, lw=0.6, marker="o", ms=2, alpha=0.6)
         real = panel[panel["drawn"].eq(False)]
         median = real.groupby(np.round(2 * np.log10(real["reach"])) / 2)["kept"].median()
-        axis.plot(10.0**median.index, median, color="black", lw=1.5)
+        axis.plot(10.0**median.index, median, color="black", lw=1.5, label="median of the real ones")
         axis.axhline(0.0, color="black", lw=0.6, ls=":")
         axis.set(title=title, xscale="log" if len(panel) else "linear", xlabel="n·ε")
         panels.append(panel)
     axes[0].set_ylabel("share of the gain that is kept")
+    legend_below(figure, axes)
     table = pd.concat(panels, ignore_index=True)
     return Figure(figure, table, [] if len(table) else [context.gap("reach", "every line")]), {}
 
