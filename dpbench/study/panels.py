@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sized
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -56,6 +57,7 @@ class Panels:
             rows, columns, figsize=figsize, layout="constrained", squeeze=False, **subplots
         )
         self.gaps: list[str] = []
+        self._absent: list[str] = []
         for axis in self.axes.flat[count:]:
             axis.set_visible(False)
 
@@ -74,9 +76,10 @@ class Panels:
         self.note(what)
         return True
 
-    def note(self, what: str) -> None:
-        """A gap in what is drawn, with the command that fills it."""
+    def note(self, what: str, *, panel: bool = False) -> None:
+        """A gap in what is drawn, with the command that fills it; panel: of a whole panel, so the figure names it."""
         self.gaps.append(self.context.gap(self.artefact, what))
+        self._absent += [what] * panel
 
     def label(self, x: str, y: str, *, scale: str = "") -> None:
         """x below the last row, y left of the first column; scale: "log" for both axes of the panels with rows."""
@@ -91,6 +94,11 @@ class Panels:
     def figure(self, data: pd.DataFrame, *, legend: int = 3) -> Figure:
         """The finished figure with a legend of so many columns below; its words come from words.md."""
         legend_below(self.canvas, self.axes.flat, columns=legend)
+        if self._absent and self.canvas.legends:
+            told = f"not drawn, as rows are missing: {', '.join(self._absent)}"
+            # Where the legend is, so that the layout leaves room for it; as many letters as the figure is wide.
+            told = textwrap.fill(told, int(17 * self.canvas.get_figwidth()))
+            self.canvas.legends[0].set_title(told, {"size": 7})
         return Figure(self.canvas, data, self.gaps)
 
 

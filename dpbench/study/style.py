@@ -86,7 +86,8 @@ def legend_below(figure: Figure, axes: Iterable[Axes], columns: int = 3) -> None
     for axis in axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
-    for ncols in range(min(columns, len(entries)), 0, -1):
+    for rows in range(max(1, -(-len(entries) // columns)), len(entries) + 1):
+        ncols = -(-len(entries) // rows)  # so many lines fill them best
         legend = figure.legend(entries.values(), entries.keys(), loc="outside lower center", ncols=ncols)
         if ncols == 1 or legend.get_window_extent().width <= figure.bbox.width:
             break

@@ -56,6 +56,28 @@ def test_a_band_is_one_standard_error_and_stays_above_zero_or_the_range_given():
             assert (y.min(), y.max()) == (min(low), max(high))
 
 
+def test_a_panel_that_is_left_out_is_a_gap_and_named_with_the_legend():
+    line = pd.DataFrame({"x": [1, 2], "mean": [1.0, 2.0], "se": [0.1, 0.5]})
+    with figure_style():
+        page = Panels(CONTEXT, "fig", 1, columns=1, size=(4, 2), room=0.5)
+        for axis, _ in page.over(["a"]):
+            curve(axis, line, "x", look("dp-gd"))
+        page.note("b at ε = 1", panel=True)
+        figure = page.figure(line)
+    assert figure.gaps == ["b at ε = 1: dpbench run fig"]
+    (legend,) = figure.figure.legends
+    assert legend.get_title().get_text() == "not drawn, as rows are missing: b at ε = 1"
+
+
+def test_a_legend_has_no_more_columns_than_its_rows_need():
+    with figure_style() as plt:
+        figure, axis = plt.subplots(figsize=(12, 3), layout="constrained")
+        for i in range(5):
+            axis.plot([i], label=f"{i}")
+        legend_below(figure, [axis], columns=4)
+        assert figure.legends[0]._ncols == 3  # 2, 2 and 1, not 2, 1, 1 and 1
+
+
 def test_a_legend_takes_fewer_columns_where_it_would_leave_the_figure():
     with figure_style() as plt:
         for width, columns in ((12, 4), (4, 1)):

@@ -30,18 +30,20 @@ def privacy_utility(context: Context, name: str) -> WithWords:
     rows = context.rows(name, timed=0)
     table, zero = tuned(rows), at_zero(rows)
     problems = context.problems(name)
-    shown = [problem for problem in problems if problem in set(table["problem"])] or problems[:1]
-    wide = max(len(shown), 2)  # room for the legend
+    some = [problem for problem in problems if problem in set(table["problem"])] or problems[:1]
+    wide = max(len(some), 2)  # room for the legend, and for the gap of a second data set
+    shown = problems if len(problems) <= wide else some
     # Two panels a data set, the losses above and their ratios below; an empty one beside a single data set is hidden.
     page = Panels(context, name, 2 * wide, columns=wide, size=(2.6 if wide > 2 else 3.4, 2.5), room=0.8)
     for axis in page.axes[:, len(shown) :].flat:
         axis.set_visible(False)
     for problem in problems:
         if problem not in shown:
-            page.note(problem)
+            page.note(problem, panel=True)
     for (upper, problem), lower in zip(page.over(shown, title=problem_title), page.axes[1], strict=False):
         panel = select(table, problem=problem)
         if page.empty(upper, panel, problem, problem):
+            lower.set_visible(False)
             continue
         _note_missing_points(page, upper, name, panel, problem)
         gd = select(panel, algorithm="dp-gd").set_index("epsilon")["mean"].sort_index()
@@ -196,7 +198,7 @@ def on_the_way(context: Context, name: str, x: str) -> WithWords:
     page = Panels(context, name, len(panels), columns=columns, size=size, room=0.9)
     for epsilon, problem in asked:
         if (epsilon, problem) not in panels:
-            page.note(f"{problem} at ε = {epsilon:g}")
+            page.note(f"{problem} at ε = {epsilon:g}", panel=True)
     for axis, (epsilon, problem) in page.over(panels, title=lambda one: f"{problem_title(one[1])}, ε = {one[0]:g}"):
         panel = select(curves, problem=problem, epsilon=epsilon)
         if page.empty(axis, panel, f"{problem} at ε = {epsilon:g}", problem):
