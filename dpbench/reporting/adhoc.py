@@ -6,6 +6,7 @@ Beside them stand the runs of the full profile on the same problems, where `resu
 from __future__ import annotations
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -36,7 +37,7 @@ READ = ("experiment", "problem", "algorithm", "epsilon", "settings", "accounting
         "seed", "timed", "private", "status", "excess", "key")  # fmt: skip
 # These are of data of a user's own, which have no published method beside them.
 OF_OTHER_VERBS = ("compare-", "submit-")
-DEFAULT = {"out": "results", "figures": "figures"}
+DEFAULT = {"results": "results", "out": "figures"}  # of the options of `dpbench report`
 NAMED = 5  # methods of the full profile that are drawn and listed on each problem
 LINES = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00")
 
@@ -154,7 +155,7 @@ def _table(rows: pd.DataFrame, table: pd.DataFrame, others: pd.DataFrame) -> Tab
     method = (
         f"{counted(len(rows), 'run')} of your own. From the full profile: up to {NAMED} private methods, each at the "
         "settings with the lowest mean, which were chosen on the data, not privately; their accounting and neighbours "
-        "may differ from yours. Where no such lines stand, results/full has no runs of this problem at this ε. "
+        "may differ from yours. Where no such lines stand, the full profile has no runs of this problem at this ε. "
         "Settings: what is not the method's default. "
         f"Your ε planned is checked by {' and '.join(sorted(set(table['checked'].dropna()))) or 'nobody'}."
     )
@@ -266,7 +267,7 @@ def _commands(stores: list[Store], results: str | os.PathLike[str], figures: str
     for store in stores:
         # A comment of the shell, so that the whole block can still be pasted.
         lines += store.commands() or [f"# made from Python: {store.folder}"]
-    where = [
-        f"--{name} {path}" for name, path in (("out", results), ("figures", figures)) if str(path) != DEFAULT[name]
-    ]
-    return tag("pre", "\n".join([*dict.fromkeys(lines), " ".join(["dpbench report --profile", PROFILE, *where])]))
+    given = zip(DEFAULT.items(), (str(results), str(figures)), strict=True)
+    where = [word for (name, usual), path in given if path != usual for word in (f"--{name}", path)]
+    redrawn = shlex.join(["dpbench", "report", "--profile", PROFILE, *where])
+    return tag("pre", "\n".join([*dict.fromkeys(lines), redrawn]))

@@ -11,6 +11,7 @@ import pytest
 import dpbench
 from dpbench import algorithms
 from dpbench.cli import main
+from dpbench.cli.report import report
 from dpbench.errors import UserError
 from dpbench.reporting import adhoc
 from dpbench.run.job import make_job
@@ -137,6 +138,19 @@ def test_all_own_runs_are_in_one_figure_and_its_commands_run_as_printed(tmp_path
     assert "nothing to do; 4 finished before" in capsys.readouterr().err
     assert Store("results", "adhoc", "my-gd").ended().results == before
     assert len(Store("results", "adhoc", "my-gd").commands()) == 1
+
+
+def test_a_page_of_other_folders_is_drawn_again_by_the_command_on_it(tmp_path):
+    """It named options that `dpbench report` does not have, or has for something else."""
+    results, figures = str(tmp_path / "my results"), str(tmp_path / "drawn")
+    write(Store(results, "adhoc", "dp-gd"), [row(0)])
+    dpbench.report(profile="adhoc", results=results, figures=figures)
+    page = (tmp_path / "drawn" / "adhoc" / "index.html").read_text(encoding="utf-8")
+    printed = html.unescape(re.search(r"<pre>(.*?)</pre>", page, flags=re.DOTALL)[1]).strip().splitlines()[-1]
+    verb, *words = shlex.split(printed)[1:]
+    assert verb == "report"
+    given = report.make_context("report", words).params
+    assert (given["profile"], given["results"], given["figures"]) == ("adhoc", results, figures)
 
 
 def test_without_own_runs_the_hint_is_a_command_that_makes_some(tmp_path):
