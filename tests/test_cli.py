@@ -72,6 +72,7 @@ MISTAKES = [
     (("run", "--algo", "dp-nag", "--dataset", "accelerated", "--delta", "1e-6"), "needs delta 0"),
     ((*RUN, "--delta", "n^2"), "--delta must be a number"),
     ((*RUN, "--config", "x.toml"), "--config goes with --experiment"),
+    (("run", "--config", "x.toml"), "--config goes with --experiment NAME"),
     (("run", "--algo", "dp-gd", "--jobs", "0"), "--jobs must be at least 1"),
     (("run", "--algo", "nofile.py:Mine"), "nofile.py does not exist"),
     (("run", "--algo", "mine.py"), "name the class in it, mine.py:Class"),
@@ -183,6 +184,12 @@ def test_results_that_cannot_be_written_are_named_before_anything_runs(call, tmp
     assert (code, out) == (2, "")
     assert "cannot write results to taken/adhoc/dp-gd" in err
     assert err.count("\n") == 1
+
+
+def test_an_artefact_without_runs_is_told_of_in_one_line(call):
+    code, out, err = call("run", "--experiment", "second_order/fig5")
+    assert (code, out, err.count("\n")) == (0, "", 1)
+    assert err.startswith("second_order/fig5 has no runs of its own")
 
 
 def test_a_run_prints_a_table_and_is_found_finished_the_second_time(call):

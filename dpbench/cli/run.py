@@ -178,11 +178,11 @@ def run(algorithm: tuple[str, ...], reference: str | None, debug: bool, yes: boo
     those data sets of its paper's experiment that are fetched, and on the synthetic one. Settings that you do not give
     are the algorithm's defaults.
     """
+    clash = typed(*(OF_A_GRID if reference is None else OF_ONE))
+    if clash and reference is None:
+        raise UserError(f"{clash[0]} goes with --experiment NAME")
     if bool(algorithm) == (reference is not None):
         raise UserError("give either --algo NAME or --experiment NAME")
-    clash = typed(*(OF_A_GRID if algorithm else OF_ONE))
-    if clash and algorithm:
-        raise UserError(f"{clash[0]} goes with --experiment")
     if clash:
         raise UserError(f"{clash[0]} goes with --algo; an experiment's grid is changed with --config FILE")
     of_one, of_a_grid = ({name: given.pop(name) for name in names} for names in (OF_ONE, OF_A_GRID))
@@ -204,8 +204,9 @@ def run(algorithm: tuple[str, ...], reference: str | None, debug: bool, yes: boo
     for one in dpbench.listing("experiments")["experiment"] if reference == "all" else [reference]:
         with progress() as report:
             runs = dpbench.run_experiment(one, **of_a_grid, **given, progress=report, notify=say)
-        codes.append(_verdict(runs, debug))
-    return max(codes)
+        if runs.summary.keys or given["part"]:  # else a line has said why there is nothing to run
+            codes.append(_verdict(runs, debug))
+    return max(codes, default=0)
 
 
 def _refuse_long_runs(seconds: float) -> None:

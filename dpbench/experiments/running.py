@@ -170,12 +170,13 @@ def run_experiment(
     name, _, artefact = reference.partition("/")
     experiment = experiments.get(name)
     blocks = experiment.blocks(profile, artefact or None, config)
+    store = Store(results, profile, name)
     if artefact and not blocks:
         notify(
             f"{reference} has no runs of its own, profile {profile}: it is drawn from data, formulas or rows of other "
             f"artefacts, which come with: dpbench run --experiment {name} --profile {profile}"
         )
-    store = Store(results, profile, name)
+        return Runs(runner.RunSummary(), store, {})
     if config is not None and not experiment.has(blocks, profile):  # else they are tuned on, and counted, as its own
         store = Store(results, "adhoc", Path(config).stem)
     summary = runner.RunSummary()

@@ -149,6 +149,7 @@ def test_an_artefact_without_runs_says_which_command_makes_the_rows_of_others(tm
     assert not dpbench.run_experiment("second_order/fig5", **call).summary.statuses
     assert "second_order/fig5 has no runs of its own, profile quick" in told[0]
     assert told[0].endswith(": dpbench run --experiment second_order --profile quick")
+    assert len(told) == 1
 
 
 def test_papers_load_no_pandas_until_rows_are_drawn_or_judged():
