@@ -53,6 +53,10 @@ EXACT = 2**53  # whole numbers from here on are codes: a model in float64 could 
 LINES, SAMPLE = 100, 1 << 20  # lines, and signs, that a separator is found by
 SIGNS = (",", ";", "\t", "|")
 MARKS = [("", "."), (",", "."), ("", ","), (".", ","), (" ", ","), (" ", "."), ("'", ".")]  # of thousands and decimals
+OF_PERSONS = (
+    'if it says which person a row is of, and persons have several rows, take its entry out and put unit = "{}" at the '
+    "top, so that ε protects all rows of a person"
+)
 AROUND = re.compile(r"([^\w\s.,+-]|USD|EUR|GBP|CHF)?\s*[+-]?[\d.,](?:[\d.,' eE+-]*[\d.,])?\s*([^\d.,]{0,16})")
 
 
@@ -309,7 +313,11 @@ def _column(name: str, look: _Look, remarks: list[str]) -> Column:
         return _dropped(f"{name}: the same in all rows", remarks)
     if look.truth:
         return Column(categories=(False, True), decide=("categories", *decide), **more)
-    if look.are(look.as_numbers) and not look.code:
+    many, numeric = len(look.labels) > CATEGORIES, look.are(look.as_numbers) and not look.code
+    named = look.whole and name.lower().endswith("id") if numeric else not look.are(look.as_dates)
+    if named and many and (len(look.labels) < look.there or len(look.labels) > COUNTED):  # some come twice, or may do
+        remarks.append(f"{name}: {OF_PERSONS.format(name)}")
+    if numeric:
         if look.written:
             remarks.append(f"{name}: numbers written with {_listed(look.written)}")
         return Column(bounds=look.bounds, decide=("bounds", *look.written, *decide), **look.written, **more)
@@ -323,7 +331,7 @@ def _column(name: str, look: _Look, remarks: list[str]) -> Column:
         years = years if years[0] < years[1] else (years[0] - 1, years[1])
         order: dict[str, Any] = {"order": look.order} if look.order else {}
         return Column(date=("year", "month"), years=years, decide=("years", *order, *decide), **order, **more)
-    if len(look.labels) > CATEGORIES:
+    if many:
         what = "codes" if look.code else "texts"
         return _dropped(f"{name}: {look.different} different {what}, group them first to keep them", remarks)
     return Column(categories=tuple(sorted(look.labels)), decide=("categories", *decide), **more)

@@ -1,5 +1,6 @@
 """A draft of a real file: units, separators, truth values, codes and many columns, each as a line to be decided."""
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -33,6 +34,23 @@ REAL = {
 def real(tmp_path):
     pd.DataFrame(REAL).to_csv(tmp_path / "real.csv", index=False)
     return tmp_path / "real.csv"
+
+
+def test_ids_that_repeat_are_told_of_the_unit_and_ids_that_do_not_are_not():
+    """A draft that only drops them makes ε that of a visit, where a patient has several."""
+    rows = range(400)
+    table = pd.DataFrame({
+        "patient": [f"P{i // 4}" for i in rows], "pid": [7 * (i // 4) % 401 for i in rows],
+        "visit": [f"V{i}" for i in rows], "town": [f"T{i % 9}" for i in rows], "age": [20 + i // 4 % 60 for i in rows],
+        "ill": [("no", "yes")[i % 2] for i in rows],
+    })  # fmt: skip
+    told = [line for line in schemas.draft(table, "ill")[1] if "unit = " in line]
+    assert [line.partition(":")[0] for line in told] == ["patient", "pid"]
+    assert 'put unit = "patient" at the top' in told[0]
+    columns = schemas.draft(table, "ill")[0].columns
+    decided = {name: msgspec.structs.replace(columns[name], decide=()) for name in ("town", "age")}
+    left = schemas.Schema(target=Target(name="ill", classes=("no", "yes")), columns=decided, unit="patient")
+    assert schemas.inspect(left, table[["patient", "town", "age", "ill"]]) == []  # the note is right
 
 
 def test_units_separators_and_truth_values_are_steps_of_the_draft(real):
