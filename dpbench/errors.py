@@ -132,7 +132,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
     >>> nearest("DP-GF", ["dp-gd", "dp-sgd"])
     'did you mean dp-gd?'
     """
-    spelled = {one.casefold(): one for one in sorted(known)}
+    spelled, name = {one.casefold(): one for one in sorted(known)}, str(name)  # a caller may have given a number
     close = difflib.get_close_matches(name.casefold(), spelled, n=1)
     if close:
         return f"did you mean {spelled[close[0]]}?"

@@ -117,6 +117,8 @@ def read_toml(source: str | os.PathLike[str]) -> dict[str, Any]:
         import tomllib
     else:
         import tomli as tomllib
+    if not isinstance(source, str | os.PathLike):  # a number would be an open file, which may be the terminal
+        raise UserError(f"give the name of a TOML file, got {source!r}")
     try:
         with open(source, "rb") as file:
             content: dict[str, Any] = tomllib.load(file)

@@ -1,6 +1,7 @@
 """Wrong arguments that no other test gives: each is refused in one line that names it."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import sparse
 
@@ -12,14 +13,18 @@ from dpbench.datasets.loading import check_content
 from dpbench.datasets.spec import DatasetSpec
 from dpbench.errors import DataError, PrivacyError, UserError
 from dpbench.own.arguments import sorted_labels
+from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.disclosure import Disclosure
 from dpbench.problems import Declaration
 from dpbench.problems.catalogue import declare
 from dpbench.run import executors
-from dpbench.schema import Column
+from dpbench.schema import Column, Schema, Target
 from dpbench.study.printed import Number
 from dpbench.submitting import checking
 
+TWO = Schema(target=Target(name="y", classes=("a", "b")), columns={"x": Column(bounds=(0, 1))})
+TEN = Schema(target=Target(name="y", bounds=(0, 10)), columns={"x": Column(bounds=(0, 1))})
+TABLE = pd.DataFrame({"x": [0.1, 0.7, 0.4, 0.9], "y": [1.0, 7.0, 4.0, 9.0]})
 X, Y = np.diag([0.5] * 4), np.array([1.0, -1.0, 1.0, -1.0])
 
 
@@ -46,6 +51,16 @@ def fit(X=X, **options):
     (lambda: sorted_labels([1.0, np.nan]), ValueError, "nan can be no class"),
     (lambda: sorted_labels([np.inf, 1.0]), ValueError, "inf can be no class"),
     (lambda: sorted_labels([None, "a"]), ValueError, "None can be no class"),
+    (lambda: dpbench.plan(9999, 200, epsilon=1), UserError, "^give the name of a TOML file, got 9999"),
+    (lambda: dpbench.plan(TWO, 200, epsilon="one"), UserError, "^epsilon must be a positive number, got 'one'"),
+    (lambda: dpbench.plan(TWO, 200, epsilon=[]), UserError, "^epsilon: give one at least"),
+    (lambda: dpbench.plan(TWO, 200, epsilon=1, share=0.2), UserError, "^share must be {class: share}, got 0.2"),
+    (lambda: dpbench.plan(TWO, 200, epsilon=1, share={"a": "few"}), UserError, "^share: a must be a positive number"),
+    (lambda: dpbench.plan(TWO, 200, epsilon=1, signal="big"), UserError, "^signal must be a positive number"),
+    (lambda: dpbench.draft_schema({"x": [1, 2]}, "x"), UserError, "^data: give the name of a file"),
+    (lambda: dpbench.PrivateRegressor(settings={1: 2}, schema=TEN).fit(TABLE), UserError, "unknown setting 1"),
+    (lambda: dpbench.PrivateClassifier().save("m.json"), ValueError, "^This PrivateClassifier instance is not fitted"),
+    (lambda: DataBudget.create(None, epsilon=1, delta=1e-5, unit=True), UserError, '^unit must be .*"groups"'),
     (lambda: declare("synthetic:logistic,l2=much"), UserError, "'l2=much' is not NAME=WEIGHT"),
     (lambda: declare("synthetic:logistic,l2"), UserError, "'l2' is not NAME=WEIGHT"),
     (lambda: executors.check("threads", 1, None), UserError, "unknown backend 'threads'"),

@@ -217,7 +217,8 @@ class _Private(BaseEstimator):
         `dpbench.load_model` reads it, `dpbench model statement FILE` shows and checks the statement. A fit with a
         random_state is no release and is not saved.
         """
-        models.save(path, self.model_, self.statement())
+        stated = self.statement()  # refuses what is not fitted, or no release
+        models.save(path, self.model_, stated)
 
     @property
     def row_bound_(self) -> float | None:

@@ -80,7 +80,9 @@ def plan(
     rows, first = None, asked is None or asked.intercept
     if like is not None:
         rows = worlds_of.rows_of(described, read_table(like, described), os.fspath(like), intercept=first)
-    epsilons = sorted(dict.fromkeys(positive("epsilon", float(each)) for each in several(epsilon)))
+    epsilons = sorted({positive("epsilon", each) for each in several(epsilon)})
+    if not epsilons:
+        raise UserError("epsilon: give one at least")
     frame = Simulation(described, int(n), delta, dict(share or {}), signal, rows, seed, how, asked)
     target = None if reach is None else parse_target(reach, "classes" if frame.classes else "numbers")
     return make(frame, epsilons, several(algorithm), worlds, target, jobs, progress)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 import pandas as pd
 
-from dpbench.errors import DataError, UserError
+from dpbench.errors import DataError, UserError, positive
 from dpbench.schema import Column, Schema, word
 from dpbench.schema.encoding import Encoding, encoding_of, target_values
 
@@ -389,15 +389,17 @@ def check_guesses(schema: Schema, shares: Mapping[str, float], signal: float | N
     classes = None if schema.target.classes is None else [*map(word, schema.target.classes)]
     if shares and classes is None:
         raise UserError("share: the schema's target is a number, which has no classes")
+    if not isinstance(shares, Mapping):
+        raise UserError(f"share must be {{class: share}}, got {shares!r}")
     for label, share in shares.items():
         if label not in (classes or ()):
             raise UserError(f"share: there is no class {label!r}; the schema has {', '.join(classes or ())}")
-        if not 0 < share < 1:
+        if not 0 < positive(f"share: {label}", share) < 1:
             raise UserError(f"share: {label} must be between 0 and 1, got {share:g}")
     total = sum(shares.values())
     if shares and (total > 1 + 1e-9 or (len(shares) == len(classes or ()) and total < 1 - 1e-6)):
         raise UserError(f"share: the shares add up to {total:g}, where all classes together have 1")
     if signal is not None:
         low, name = (0.0, "R²") if classes is None else (0.5, "AUC")
-        if not low < signal < 1:
+        if not low < positive("signal", signal) < 1:
             raise UserError(f"signal: the {name} without privacy must be between {low:g} and 1, got {signal:g}")

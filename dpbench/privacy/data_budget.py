@@ -152,6 +152,8 @@ class DataBudget:
             raise UserError(f"delta must be in (0, 1), got {delta:g}")
         if relation not in [one.value for one in Relation]:
             raise UserError(f"relation must be {' or '.join(one.value for one in Relation)}, got {relation!r}")
+        if not isinstance(unit, str):
+            raise UserError(f'unit must be the unit of the schema, "groups" or "", got {unit!r}')
         folder = tempfile.mkdtemp(prefix="dpbench-budget-") if file is None else None
         path = os.path.realpath(file) if file is not None else os.path.join(str(folder), "budget")
         try:

@@ -108,7 +108,7 @@ def draft_schema(
     """
     if out is not None and Path(out).exists():
         raise UserError(f"out: {out} is there already; remove it or give another name")
-    drafted, remarks = draft(parts(data, dialect := dialect_of(Path(data))), target, dialect)
+    drafted, remarks = draft(parts(data, dialect := dialect_of(data)), target, dialect)
     if out is not None:
         # Half a schema would pass for a whole one.
         with replacing(Path(out)) as staged:
@@ -117,14 +117,14 @@ def draft_schema(
     return drafted, remarks
 
 
-def dialect_of(source: Path) -> Dialect | None:
+def dialect_of(source: str | os.PathLike[str]) -> Dialect | None:
     """How a text file is written: its separator, where that is not as its name says, and its encoding. None of parquet.
 
     The separator is the one that cuts all of the first lines into the same number (> 1) of fields, the most of them.
     """
     if kind_of(source) == "parquet":
         return None
-    with one_message(source):
+    with one_message(source := Path(source)):
         return _dialect(source)
 
 

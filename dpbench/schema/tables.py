@@ -113,6 +113,8 @@ def parts(
 
 def kind_of(source: str | os.PathLike[str]) -> Literal["text", "parquet"]:
     """The kind of a file, by its name; UserError where it is none that can be read."""
+    if not isinstance(source, str | os.PathLike):
+        raise UserError("data: give the name of a file; dpbench.schema.draft and inspect take a DataFrame")
     path = Path(source)
     if not path.is_file():
         raise UserError(f"{path}: {'is a folder; name a file in it' if path.is_dir() else 'there is no such file'}")
