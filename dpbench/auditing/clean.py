@@ -57,6 +57,7 @@ BEYOND = {
 READING = {"os.listdir", "os.scandir", "os.walk", "os.fwalk", "os.getxattr", "os.listxattr"}
 NEAR, FAR = 4, 1  # how deep the method's own modules and dpbench's are looked into, and how deep installed ones
 ENTIRE, ARRAYS = (*transcript.PLAIN, float, complex), (np.ndarray, np.generic)  # whose outline is all that they hold
+LATE = ", of a module that a run imports; import it, or what does, at the top of the file"
 UNTOLD = ("__builtins__", "__spec__", "__loader__", "__cached__", "__weakref__", "path_importer_cache")
 
 
@@ -257,13 +258,13 @@ def _state(algorithm: Algorithm, known: set[str] | None = None) -> dict[str, Any
                 spaces[each.__module__] = each.__globals__
     standard = sysconfig.get_paths()["stdlib"]
     for name, space in spaces.items():
-        file, depth = str(space.get("__file__") or standard), NEAR
+        file, depth, late = str(space.get("__file__") or standard), NEAR, ""
         if file.startswith(standard) or "-packages" in file:  # site-packages, dist-packages
             # What is imported in a run is set up then, with addresses of its own in every process.
-            depth = FAR if known is None or name in known else 0
+            depth, late = (FAR, "") if known is None or name in known else (0, LATE)
         for attribute, value in list(space.items()):
             if attribute not in UNTOLD:
-                outlines[f"{name}.{attribute}"] = _outline(value, depth)
+                outlines[f"{name}.{attribute}{late}"] = _outline(value, depth)
     return outlines
 
 

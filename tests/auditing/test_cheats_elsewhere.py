@@ -1,9 +1,11 @@
 """Every cheat of `cheats_elsewhere` fails the audit by what it does, at a size or in a process where that shows."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from dpbench import algorithms
 from dpbench.auditing import clean, runs
 from dpbench.auditing.transcript import Leak
 from tests.auditing import cheats_elsewhere
@@ -78,6 +80,16 @@ def test_the_first_place_in_which_two_worlds_differ_is_named(monkeypatch, other,
     monkeypatch.setattr(clean, "_ended", ended)
     what = f"what is returned: {where}" if where else "files: one has more"
     assert in_processes(cheats_elsewhere.Everywhere) == f"in processes of their own, two data sets differ in {what}"
+
+
+@pytest.mark.filterwarnings("ignore")  # of modules that other tests have loaded, whose attributes are looked at
+def test_a_module_that_a_run_imports_is_to_be_imported_before():
+    """joblib keeps a random name, so an honest method that imports it in its run failed without a word on why."""
+    method = algorithms.get(f"{cheats_elsewhere.__file__}:HonestAndTalkative")
+    told = clean._state(method, set(sys.modules) - {"json"})
+    (late,) = [name for name in told if name.startswith("json.dumps")]
+    assert late.endswith("import it, or what does, at the top of the file")
+    assert "json.decoder.JSONDecoder" in told  # of a module that was there before
 
 
 def test_a_world_that_ends_early_has_not_passed(tmp_path):
