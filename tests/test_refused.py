@@ -57,6 +57,8 @@ def fit(X=X, **options):
     (lambda: dpbench.plan(TWO, 200, epsilon=1, share=0.2), UserError, "^share must be {class: share}, got 0.2"),
     (lambda: dpbench.plan(TWO, 200, epsilon=1, share={"a": "few"}), UserError, "^share: a must be a positive number"),
     (lambda: dpbench.plan(TWO, 200, epsilon=1, signal="big"), UserError, "^signal must be a positive number"),
+    (lambda: dpbench.compare(X, Y, epsilon="one"), UserError, "^epsilon must be a positive number, got 'one'"),
+    (lambda: dpbench.run_algorithm("dp-gd", settings=[1]), UserError, "^settings must be {name: value}, got \\[1\\]"),
     (lambda: dpbench.draft_schema({"x": [1, 2]}, "x"), UserError, "^data: give the name of a file"),
     (lambda: dpbench.PrivateRegressor(settings={1: 2}, schema=TEN).fit(TABLE), UserError, "unknown setting 1"),
     (lambda: dpbench.PrivateClassifier().save("m.json"), ValueError, "^This PrivateClassifier instance is not fitted"),

@@ -233,7 +233,7 @@ def _checked(epsilons: list[float], holdout: float, seeds: int, jobs: int | None
             at_least(argument, value)
     if not 0 < holdout <= 0.5:
         raise UserError(f"holdout must be in (0, 0.5], a share of the rows, got {holdout:g}")
-    return [positive("epsilon", epsilon) for epsilon in dict.fromkeys(map(float, epsilons))]
+    return list(dict.fromkeys(positive("epsilon", epsilon) for epsilon in epsilons))
 
 
 def _check_size(data: str | os.PathLike[str], table: rows.OwnTable) -> None:

@@ -110,6 +110,8 @@ def run_algorithm(
         raise UserError(f"seeds must be at most {MOST_SEEDS:,}, got {seeds:,}")
     if not several(epsilon):
         raise UserError("epsilon: give one at least")
+    if not isinstance(settings, Mapping | None):
+        raise UserError(f"settings must be {{name: value}}, got {settings!r}")
     if served:
         if trace:
             raise UserError("served: it does not go with trace, which the server has not")
