@@ -1219,7 +1219,7 @@ SERVING += [
     Mutant("algorithms/registry.py", "    os._exit = ended\n", "",
            "run/test_runner.py::test_a_file_that_ends_its_process_is_a_mistake_of_its_own",
            "a file ends the command with success"),
-    Mutant(SERVER, "raise RefusedRequest(f\"{type(request).__name__}: {told}\") from None", "continue",
+    Mutant(SERVER, "raise RefusedRequest(f\"{kind}: {told}\") from None", "continue",
            ATTACK + "a_refusal_ends_the_run_though_the_method_asks_on", "a method asks until one is not refused"),
     Mutant(SERVER, "if W.shape != (1, self.problem.d):\n            raise RefusedRequest(f\"iterates", "if False:\n"
            "            raise RefusedRequest(f\"iterates", ATTACK + "iterates_of_another_shape_are_none",

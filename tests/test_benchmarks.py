@@ -93,7 +93,7 @@ def test_the_page_of_other_libraries_follows_from_its_rows():
         for model in ("diffprivlib, our ridge", "DP-EBM")
     )
     assert (
-        f"level in {same['level']} of {sum(same.values())} cells by AUC, and dpbench is ahead in {same['ahead']}"
+        f"level in {same['level']} of {sum(same.values())} comparisons by AUC, and dpbench is ahead in {same['ahead']}"
         in guide
     )
     two = {name for name, *_ in (key for key in other_libraries.collected(rows) if key[1] == "diffprivlib, our ridge")}

@@ -132,9 +132,10 @@ def other_libraries():
     theirs, ridge, trees = (against(name) for name in ("diffprivlib", "diffprivlib, our ridge", "DP-EBM"))
     n = theirs.value_counts()
     yield (
-        f"on {len(theirs.index.unique('data'))} data sets, the AUC is ahead in {n['ahead']} of {len(theirs)} cells and "
-        f"behind in {n.get('behind', 'none')}. At our ridge, on its {len(ridge.index.unique('data'))} sets of two "
-        f"classes, diffprivlib is level in {(ridge == 'level').sum()} of {len(ridge)}. DP-EBM is ahead in "
+        f"on {len(theirs.index.unique('data'))} data sets, the AUC is ahead in {n['ahead']} of {len(theirs)} "
+        f"comparisons and behind in {n.get('behind', 'none')}. At our ridge, on its "
+        f"{len(ridge.index.unique('data'))} sets of two classes, diffprivlib is level in "
+        f"{(ridge == 'level').sum()} of {len(ridge)}. DP-EBM is ahead in "
         f"{(trees == 'behind').sum()} and behind in {(trees == 'ahead').sum()}."
     )
     adult = rows[rows["data"].eq("adult")]

@@ -184,7 +184,7 @@ def _finding(table: pd.DataFrame, others: pd.DataFrame) -> str:
     if len(ratios) == 1:
         return f"Your best runs lose {ratios[0]:.3g} times what is lost by {said}"
     won = sum(ratio < 1 for ratio in ratios)
-    return f"Your best runs lose less than {said}, in {won} of {len(ratios)} cells (problem, ε)"
+    return f"Your best runs lose less than {said}, in {won} of {len(ratios)} comparisons (problem, ε)"
 
 
 def _panels(problems: list[str]) -> Panels:

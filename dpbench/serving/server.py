@@ -82,7 +82,8 @@ class MechanismServer:
                     known = isinstance(error, PrivacyError | UserError)
                     # A refusal after rows were read may depend on them, so its words would be a release without noise.
                     told = VOID if self.reading else str(error) if known else type(error).__name__
-                    raise RefusedRequest(f"{type(request).__name__.removesuffix('Request').lower()}: {told}") from None
+                    kind = type(request).__name__.removesuffix("Request").lower()
+                    raise RefusedRequest(f"{kind}: {told}") from None
                 self.transcript.append((sent, channel.send(reply)))
                 self._sent += len(sent) + len(self.transcript[-1][1])
 

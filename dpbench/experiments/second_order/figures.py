@@ -92,7 +92,7 @@ def _lowest(table: pd.DataFrame) -> str:
     if first is None:
         return ""
     name, count, comparisons = first
-    return f"{look(name).label} has the lowest excess loss in {count} of {comparisons} cells (data set, ε)"
+    return f"{look(name).label} has the lowest excess loss in {count} of {comparisons} comparisons (problem, ε)"
 
 
 def _note_missing_points(page: Panels, axis: Axes, name: str, panel: pd.DataFrame, problem: str) -> None:
@@ -132,7 +132,7 @@ def c5(context: Context) -> WithWords:
             axis.plot(ended["epsilon"], ended["mean"], ls="", marker=marker, mfc="white", mec=colour)
     page.label("ε", "excess loss", scale="log")
     first = mostly_lowest(table, ["problem", "epsilon"], who="step")
-    rate = f"{first[0]:g} in {first[1]} of {first[2]} cells (data set, ε)" if first else ""
+    rate = f"{first[0]:g} in {first[1]} of {first[2]} comparisons (problem, ε)" if first else ""
     return page.figure(table.drop(columns=["settings"]), legend=5), {
         "seeds": span(table["seeds"]),
         "longest": longest,

@@ -123,7 +123,7 @@ def tuning_rules(context: Context) -> WithWords:
     )
     told = {one["rule"]: f"{one['won']} of {one['cells']}" for one in frames.mappings(select(table, variant=NEWTON))}
     short, long = (told.get(RULES[i].name, "") for i in (0, len(CAPS)))
-    none = "" if len(table) else PAPER.phrases["no_cells"] + " "
+    none = "" if len(table) else PAPER.phrases["no_comparisons"] + " "
     return made, {
         "found": bool(short and long), "short": short, "long": long,
         "counted": none or PAPER.phrases["counted"] + " ",
