@@ -47,6 +47,11 @@ class Verdict:
         """held: whether the claim is; None where the rows do not decide."""
         return cls(OPEN if held is None else HELD if held else NOT_HELD, numbers, case)
 
+    @classmethod
+    def lacking(cls, why: NotEnough, case: str) -> Verdict:
+        """Of one setting of a claim whose rows are missing, where another has its own."""
+        return cls(NOT_ENOUGH, str(why), case)
+
     @property
     def held(self) -> bool | None:
         """True or False where the claim was decided, else None."""

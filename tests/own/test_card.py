@@ -16,7 +16,7 @@ from dpbench.errors import UserError
 from dpbench.files import read_toml
 from dpbench.own import card, planning, registry, worlds
 from dpbench.own import statement as statements
-from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace
+from dpbench.privacy.ledger import CountedRelease, Gaussian, Laplace, listed
 from dpbench.schema import Column, Schema, Target
 
 FIELDS = Path(registry.__file__).with_name("registry.toml")
@@ -308,7 +308,7 @@ def stated(**changes):
     given = {
         "made": "2026-11-26T10:00:00Z", "mechanism": "dp-gd", "settings": {"T": 3, "clip": 0.5}, "epsilon": 1.0,
         "delta": 1e-6, "relation": "replace-one", "public": ["n", "the schema"], "arithmetic": "bytes",
-        "releases": statements.released(composition), "versions": {"dpbench": "0.3.0", "numpy": "2.0"}, "rows": 12_345,
+        "releases": listed(composition), "versions": {"dpbench": "0.3.0", "numpy": "2.0"}, "rows": 12_345,
     } | changes  # fmt: skip
     unit = given.get("unit", "")
     of = [given[name] for name in ("epsilon", "delta", "relation", "arithmetic", "public")]
@@ -389,7 +389,7 @@ def test_an_entry_has_all_that_a_models_file_says():
         "multiplier 50",
         "implementation.mechanisms": "dp-gd, dpbench 0.3.0, numpy 2.0; made 2026-11-26T10:00:00Z",
     }
-    mixed = stated(delta=0.0, releases=statements.released((CountedRelease(Laplace(3.0), 1, "x"),)))
+    mixed = stated(delta=0.0, releases=listed((CountedRelease(Laplace(3.0), 1, "x"),)))
     told = registry.said(mixed, [], SCHEMA)
     assert "privacy_loss.privacy_parameters.rho" not in told
     assert told["dp_variant.variant_name"] == "Pure DP"

@@ -2,6 +2,7 @@
 
 import math
 import tempfile
+from types import SimpleNamespace
 
 import msgspec
 import numpy as np
@@ -413,10 +414,13 @@ def test_what_is_released_first_is_for_the_bytes_wherever_it_is_a_release(
 ):
     """A bound and a window from floating-point noise would not have the ε of the model that follows."""
     asked = []
-    for module in (row_bound, window):
-        monkeypatch.setattr(module, "mechanisms_of", lambda *of: asked.append(of) or 1 / 0)
+    monkeypatch.setattr(row_bound, "mechanisms_of", lambda *of: asked.append(of) or 1 / 0)
+    how = row_bound.Releasing(None, seed, arithmetic, SimpleNamespace(number=1) if persons else None)
+    lengths = SimpleNamespace(most=1, others=0)
     with pytest.raises(ZeroDivisionError):
-        row_bound.noisy_mean(np.zeros((2, 1)), 1, None, None, seed, arithmetic, of_persons=1 if persons else None)
+        row_bound.noisy_mean(np.zeros((2, 1)), 1, None, how)
     with pytest.raises(ZeroDivisionError):
-        window._mechanisms(None, seed, arithmetic, persons)
-    assert asked == [(exact, seed)] * 2
+        window.release(np.zeros((2, 1)), np.zeros(2), lengths, 1.0, None, how)
+    with pytest.raises(ZeroDivisionError):
+        window.choose(np.zeros(2), 0.5, 1, how)
+    assert asked == [(exact, seed)] * 3

@@ -390,14 +390,14 @@ def test_a_target_that_is_none_counts_as_the_middle_and_one_beyond_as_the_end(mo
     way = SimpleNamespace(alone=alone, planned=(), choice=0.1)
     lengths = SimpleNamespace(most=1, others=0)
     with pytest.raises(ZeroDivisionError):
-        windows.release(np.zeros((6, 2)), y, lengths, 1.0, way, BUDGET, seed=0)
+        windows.release(np.zeros((6, 2)), y, lengths, 1.0, way, row_bounds.Releasing(BUDGET, 0))
     with pytest.raises(ZeroDivisionError):
-        windows.choose(y, 0.1, BUDGET, 2, seed=0, arithmetic=None)
+        windows.choose(y, 0.1, 2, row_bounds.Releasing(BUDGET, 0))
     assert [one.tolist() for one in given] == [[0.0, 0.0, 0.0, 1.0, -1.0, 0.25]] * 2
 
 
 def test_a_window_alone_is_planned_and_in_the_ledger_and_has_no_mean():
-    found, lines = windows.choose(np.full(5000, 0.4), 0.5, BUDGET, 3, seed=0, arithmetic=None)
+    found, lines = windows.choose(np.full(5000, 0.4), 0.5, 3, row_bounds.Releasing(BUDGET, 0))
     assert found.low <= 0.4 <= found.high
     assert found.high - found.low < 0.1
     assert (found.mean, found.middles, found.bound) == (0.0, (0.0,) * 3, 1.0)
@@ -408,8 +408,8 @@ def test_what_is_drawn_of_a_window_is_planned_first(monkeypatch):
     """So a draw that was not paid for ends the fit."""
     planned, plan = [], Mechanisms.plan
     monkeypatch.setattr(Mechanisms, "plan", lambda self, *of: planned.append(of) or plan(self, *of))
-    windows.choose(np.full(500, 0.4), 0.5, BUDGET, 3, seed=0, arithmetic="real")
+    windows.choose(np.full(500, 0.4), 0.5, 3, row_bounds.Releasing(BUDGET, 0, "real"))
     assert planned == [(windows.WINDOW, BoundedRange(0.5), 1)]
     planned.clear()
-    windows.release(*rows([0.1, 0.2, 0.3], 0.1), LENGTHS, UNIT, WAY, BUDGET, seed=0, arithmetic="real")
+    windows.release(*rows([0.1, 0.2, 0.3], 0.1), LENGTHS, UNIT, WAY, row_bounds.Releasing(BUDGET, 0, "real"))
     assert planned == [(one.label, one.release, one.count) for one in WAY.planned]

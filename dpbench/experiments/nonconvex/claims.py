@@ -27,7 +27,7 @@ from dpbench.privacy import Budget, Relation, accounting
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon
 from dpbench.privacy.ledger import CountedRelease, Gaussian, WithoutReplacement
 from dpbench.study import laws
-from dpbench.study.claims import NOT_ENOUGH, NOT_TESTABLE, Case, NotEnough, Verdict, all_of
+from dpbench.study.claims import NOT_TESTABLE, Case, NotEnough, Verdict, all_of
 from dpbench.study.context import Context, memoised, select
 from dpbench.study.paper import WithWords
 from dpbench.study.power import run_by
@@ -86,7 +86,7 @@ def under_both(judge: Callable[..., WithWords]) -> Callable[..., Iterator[WithWo
         if len(missing) == len(CASES):
             raise next(iter(missing.values()))
         for case, why in missing.items():
-            yield Verdict(NOT_ENOUGH, str(why), case)
+            yield Verdict.lacking(why, case)
 
     return check
 
