@@ -551,7 +551,7 @@ def test_a_plan_says_what_its_tables_are(schema, given, said):
 
 
 @pytest.mark.parametrize(("shares", "said"), [
-    ({"yes": 1.0}, "yes must be between 0 and 1, got 1"), ({"yes": 0.0}, "yes must be between 0 and 1, got 0"),
+    ({"yes": 1.0}, "yes must be between 0 and 1, got 1"), ({"yes": 0.0}, "yes must be a positive number, got 0"),
     ({"yes": 0.5, "no": 0.499}, "the shares add up to 0.999"), ({"yes": 0.6, "no": 0.5}, "the shares add up to 1.1"),
     ({"yes": 1 / 3, "no": 0.6666666}, ""), ({"yes": 0.3}, ""),
 ])  # fmt: skip
@@ -565,7 +565,7 @@ def test_shares_that_no_table_can_have_are_refused(shares, said):
 
 @pytest.mark.parametrize(("schema", "signal", "said"), [
     (TWO, 0.5, "AUC without privacy must be between 0.5 and 1, got 0.5"), (TWO, 1.0, "got 1"), (TWO, 0.51, ""),
-    (NUMBER, 0.0, "R² without privacy must be between 0 and 1, got 0"), (NUMBER, 1.0, "got 1"), (NUMBER, 0.01, ""),
+    (NUMBER, 0.0, "signal must be a positive number, got 0"), (NUMBER, 1.0, "got 1"), (NUMBER, 0.01, ""),
 ])  # fmt: skip
 def test_a_signal_that_no_table_can_have_is_refused(schema, signal, said):
     if not said:

@@ -242,7 +242,9 @@ BORDERS = {
     "nothing": ([None] * 12, {"drop": True}, ("a: empty; dropped",)),
     "as many texts as may be": ([f"t{i}" for i in range(CATEGORIES)] * 2, {"categories": CATEGORIES}, ()),
     "one text more": ([f"t{i}" for i in range(CATEGORIES + 1)] * 2, {"drop": True},
-                      (f"a: {CATEGORIES + 1} different texts, group them first to keep them; dropped",)),
+                      ('a: if it says which person a row is of, and persons have several rows, take its entry out and '
+                       'put unit = "a" at the top, so that ε protects all rows of a person',
+                       f"a: {CATEGORIES + 1} different texts, group them first to keep them; dropped",)),
     "too many to count": ([f"t{i}" for i in range(COUNTED + 1)], {"drop": True},
                           ("a: more than 10,000 different texts, group them first to keep them; dropped",)),
     "the most that are counted": ([f"t{i}" for i in range(COUNTED)], {"drop": True},
