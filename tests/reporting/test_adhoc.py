@@ -204,7 +204,7 @@ OTHER = "the best other private method of the full profile, at its best settings
         ([("a", 1, "dp-gd", 0.3)], [("a", 1, "aop", 0.0)], ""),  # nothing is a multiple of no loss
         ([("a", 1, "dp-gd", 0.1), ("a", 2, "dp-gd", 0.2), ("b", 1, "dp-gd", 0.3)],
          [("a", 1, "aop", 0.2), ("a", 2, "aop", 0.2), ("b", 1, "aop", 0.1)],
-         f"Your best runs lose less than {OTHER}, in 1 of 3 cells (problem, ε)"),
+         f"Your best runs lose less than {OTHER}, in 1 of 3 comparisons (problem, ε)"),
     ],
 )  # fmt: skip
 def test_the_finding_sets_your_best_run_against_the_best_other_method(own_runs, theirs, said):
