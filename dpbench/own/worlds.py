@@ -397,7 +397,7 @@ def check_guesses(schema: Schema, shares: Mapping[str, float], signal: float | N
         if not 0 < positive(f"share: {label}", share) < 1:
             raise UserError(f"share: {label} must be between 0 and 1, got {share:g}")
     total = sum(shares.values())
-    if shares and (total > 1 + 1e-9 or (len(shares) == len(classes or ()) and total < 1 - 1e-6)):
+    if shares and (total > 1 + 1e-6 or (len(shares) == len(classes or ()) and total < 1 - 1e-6)):
         raise UserError(f"share: the shares add up to {total:g}, where all classes together have 1")
     if signal is not None:
         low, name = (0.0, "R²") if classes is None else (0.5, "AUC")

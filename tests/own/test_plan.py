@@ -553,7 +553,7 @@ def test_a_plan_says_what_its_tables_are(schema, given, said):
 @pytest.mark.parametrize(("shares", "said"), [
     ({"yes": 1.0}, "yes must be between 0 and 1, got 1"), ({"yes": 0.0}, "yes must be a positive number, got 0"),
     ({"yes": 0.5, "no": 0.499}, "the shares add up to 0.999"), ({"yes": 0.6, "no": 0.5}, "the shares add up to 1.1"),
-    ({"yes": 1 / 3, "no": 0.6666666}, ""), ({"yes": 0.3}, ""),
+    ({"yes": 1 / 3, "no": 0.6666666}, ""), ({"yes": 1 / 3, "no": 0.6666667}, ""), ({"yes": 0.3}, ""),
 ])  # fmt: skip
 def test_shares_that_no_table_can_have_are_refused(shares, said):
     if not said:
