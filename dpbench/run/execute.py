@@ -183,8 +183,9 @@ def answer(place: int, driver: int) -> None:
 def end_with(driver: int) -> None:
     """End this process, a worker, soon after a driver that was killed.
 
-    Ctrl-C is the driver's to answer: in a worker, between two batches, it was a traceback. In a session of its own, a
-    worker hears no terminal, and a method that signals its whole group, os.kill(0, 9), ends no more than its own run.
+    Ctrl-C is the driver's to answer: in a worker, between two batches, it was a traceback. In a process group of its own
+    a worker hears no terminal, and a method that signals its whole group, os.kill(0, 9), ends no more than its own run.
+    (In a session of its own it would be scheduled by itself, whatever `nice` the driver has.)
     """
 
     def watch() -> None:
@@ -193,8 +194,8 @@ def end_with(driver: int) -> None:
         registry.EXIT(1)
 
     if os.getpid() != driver:
-        with contextlib.suppress(AttributeError, OSError):  # no such call on this system; it leads a group already
-            os.setsid()
+        with contextlib.suppress(AttributeError, OSError):  # no such call on this system; it leads a session
+            os.setpgid(0, 0)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         threading.Thread(target=watch, daemon=True).start()
 
