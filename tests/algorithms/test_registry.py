@@ -1,5 +1,6 @@
 """Finding methods: a user's file is read once per state of the disk, and what follows from what a method releases."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -8,7 +9,7 @@ import msgspec
 import pytest
 
 from dpbench import algorithms
-from dpbench.algorithms.base import Algorithm, Disclosure
+from dpbench.algorithms.base import Algorithm, AuditCase, Disclosure, make_settings
 from dpbench.run.execute import execute
 from dpbench.run.job import make_job
 
@@ -61,18 +62,43 @@ def test_one_release_of_another_kind_or_none_at_all_is_not_gaussian():
     assert not Algorithm().gaussian
 
 
-def test_what_a_key_leaves_out_means_what_it_meant():
-    """A key has no setting at its default, so another default would change what kept rows are rows of.
+def kept(name: str, found: dict) -> dict:
+    """What the file of tests/golden says, by method. DPBENCH_GOLDEN=write writes it anew, for new methods."""
+    path = Path(__file__).parents[1] / f"golden/{name}.json"
+    if os.environ.get("DPBENCH_GOLDEN") == "write":
+        lines = [f"{json.dumps(key)}: {json.dumps(one, sort_keys=True)}" for key, one in found.items()]
+        path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    return json.loads(path.read_text(encoding="utf-8"))
 
-    DPBENCH_GOLDEN=write writes the file anew, for new methods and settings.
-    """
+
+def test_what_a_key_leaves_out_means_what_it_meant():
+    """A key has no setting at its default, so another default would change what kept rows are rows of."""
     found = {}
     for name in algorithms.names(plugins=False):
         algorithm, fixed = algorithms.resolve(name)
         (fields,) = msgspec.json.schema_components([algorithm.Settings])[1].values()
         found[name] = json.loads(msgspec.json.encode({"fixed": fixed, **fields["properties"]}))
-    path = Path(__file__).parents[1] / "golden/settings.json"
-    if os.environ.get("DPBENCH_GOLDEN") == "write":
-        lines = [f"{json.dumps(name)}: {json.dumps(one, sort_keys=True)}" for name, one in found.items()]
-        path.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
-    assert json.loads(path.read_text(encoding="utf-8")) == found
+    assert kept("settings", found) == found
+
+
+def test_what_is_audited_searched_and_estimated_is_what_it_was():
+    """Bounds of audits are of these pairs, tuned rows of these grids, and hours that are left of these flops."""
+
+    def said(case):
+        usual = dataclasses.asdict(AuditCase())
+        return {name: value for name, value in dataclasses.asdict(case).items() if value != usual[name]}
+
+    found = {}
+    for name in algorithms.names(plugins=False):
+        algorithm, fixed = algorithms.resolve(name)
+        settings, sizes = make_settings(algorithm, fixed), ((997, 13), (400_000, 900), (2000, 300_000))
+        one = {
+            "audited": said(algorithm.audit_case),
+            "canaries": [said(case) for case in algorithm.canaries],
+            "inspected": said(algorithm.inspection_case()),
+            "tuned": algorithm.tuning,
+            "flops": [float(f"{algorithm.work(n, d, settings):.9g}") for n, d in sizes],
+            "at once": [algorithm.batch_size(n, d) for n, d in sizes],
+        }
+        found[name] = json.loads(msgspec.json.encode(one))
+    assert kept("cases", found) == found

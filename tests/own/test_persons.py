@@ -255,10 +255,19 @@ def test_a_sum_that_nobody_derived_for_persons_cannot_be_read():
 def test_the_objective_counts_each_person_once():
     data = table(np.random.default_rng(0), [4, 1, 2])
     X, y, ids = data
-    w = np.array([[0.3, -0.2, 0.1]])
-    losses = (y - X @ w[0]) ** 2 / 2
-    mean = np.mean([losses[ids == one].mean() for one in np.unique(ids)])
-    assert problem(data).value(w)[0] == pytest.approx(mean, abs=1e-4)
+    W = np.array([[0.3, -0.2, 0.1], [2.0, 0.0, -1.0]])
+
+    def of_persons(values):
+        return np.mean([values[ids == one].mean() for one in np.unique(ids)])
+
+    expected = [of_persons((y - X @ w) ** 2 / 2) for w in W]
+    np.testing.assert_allclose(problem(data).value(W), expected, atol=1e-4)
+    several = table(np.random.default_rng(0), [4, 1, 2], loss="softmax-3")
+    X, y, ids = several
+    W = np.random.default_rng(1).normal(size=(2, 9))
+    z = X @ W.reshape(2, 3, 3).transpose(0, 2, 1)
+    expected = [of_persons(np.log(np.exp(one).sum(axis=1)) - one[np.arange(len(y)), y.astype(int)]) for one in z]
+    np.testing.assert_allclose(problem(several, "softmax-3").value(W), expected, atol=1e-4)
 
 
 def test_of_many_persons_the_hessian_is_the_mean_of_theirs_and_fits_64_bits():

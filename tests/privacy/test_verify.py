@@ -439,6 +439,9 @@ def test_a_loss_too_wide_for_a_grid_has_none():
     # Where a row's noise is next to nothing, a loss is at most what it is without sampling: μ + μ²/2.
     for release in (Poisson(0.2, Gaussian(0.1)), PoissonReplaced(0.2, Gaussian(0.1)), Allocated(5, Gaussian(0.1))):
         assert verify._deviation(release) == pytest.approx(60)
+    # Where hardly any row is sampled it is far less: the loss of those that are, about μ²/2, once in 1/rate.
+    for release in (Poisson(1e-12, Gaussian(1e-3)), PoissonReplaced(1e-12, Gaussian(1e-3))):
+        assert 0.1 < verify._deviation(release) / (math.sqrt(1e-12) * 1e6 / 2) < 1, release
     assert verify._deviation(PureDP(0.7)) == 0.7
     assert math.isinf(verify._deviation(WithoutReplacement(10**9, 1, Gaussian(0.3))))
 

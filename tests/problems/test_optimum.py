@@ -3,6 +3,8 @@
 Newton's steps in n unknowns where d > n: the same minimisers as by the whole Hessian, and a certificate in bytes.
 """
 
+import math
+
 import numpy as np
 import pytest
 import scipy
@@ -15,7 +17,7 @@ from dpbench.errors import NotAtHand, UserError
 from dpbench.problems import Problem, build, losses, optimum
 from dpbench.problems import optimum as optima
 from dpbench.problems.exact import ExactProblem
-from dpbench.problems.solvers import duality_gap, solve_sparse
+from dpbench.problems.solvers import PrimalDualPoint, _gap, duality_gap, solve_sparse
 from tests.algorithms.conftest import run
 
 
@@ -128,6 +130,21 @@ def test_duplicate_columns_with_l1():
     X, y = noisy()
     single, double = Problem(X, y, l1=0.05).optimum(), Problem(np.hstack([X, X]), y, l1=0.05).optimum()
     assert double.value == pytest.approx(single.value, abs=1e-10)
+
+
+def test_the_gap_of_a_primal_and_a_dual_point_by_hand():
+    """Σ ln(1 + e^{-m}) + wᵀRw/2, less Σ H(a) - wᵀRw/2, and ‖infeasibility‖·(1 + ‖w‖), over the rows."""
+    w, ridge, margins, a = np.array([3.0, -4.0]), np.diag([0.1, 0.2]), np.array([0.0, 2.0, -1.0]), [0.5, 0.2, 1.0]
+    quadratic = 0.1 * 9 + 0.2 * 16
+    primal = math.log(2) + math.log(1 + math.exp(-2)) + math.log(1 + math.e) + quadratic / 2
+    entropy = math.log(2) - 0.2 * math.log(0.2) - 0.8 * math.log(0.8) + 0  # 1·ln 1 and 0·ln 0
+    for off, slack in (((0.0, 0.0), 0.0), ((0.6, 0.8), 1 + 5.0), ((-6.0, 8.0), 10 * (1 + 5.0))):
+        point = PrimalDualPoint(w, np.array(a), 1 - np.array(a), np.ones(3), np.ones(3))
+        exact = (primal - (entropy - quadratic / 2) + slack) / 3
+        assert _gap(point, margins, np.array(off), ridge) == pytest.approx(exact, rel=1e-12)
+    # Where an infeasible dual is above the primal, that distance counts too.
+    above = PrimalDualPoint(w * 0, np.full(3, 0.5), np.full(3, 0.5), np.ones(3), np.ones(3))
+    assert _gap(above, np.full(3, 20.0), np.zeros(2), ridge) == pytest.approx(math.log(2) - math.log1p(math.exp(-20)))
 
 
 @pytest.mark.parametrize("make", [np.asarray, sparse.csr_matrix])

@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import threading
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -219,6 +220,57 @@ def test_a_file_goes_with_its_batches_and_what_kills_every_worker_is_a_failed_ro
     assert (summary.statuses["done"], summary.failed) == (4, 1)
     assert "its worker process died 3 times (it ended with -9)" in summary.failures[0].error
     assert store.runs().set_index("algorithm")["status"]["killer"] == "died"
+
+
+class Scripted:
+    """Instead of dask's client: futures that have ended, of each batch in turn as `ends` says, by its T."""
+
+    status = "running"
+
+    def __init__(self, **ends):
+        self.ends, self.sent, self.scattered = {name: [*each] for name, each in ends.items()}, [], []
+
+    def nthreads(self):
+        return {"one": 1, "other": 1}
+
+    def scatter(self, files, hash):
+        self.scattered.append(f"shipment {len(self.scattered)}")
+        return self.scattered[-1]
+
+    def submit(self, perform, batch, parcel, shipment, pure):
+        name = f"T{batch[0].parsed().T}"
+        self.sent.append((name, shipment))
+        # An error in a list of what a mock gives is raised.
+        return Mock(**{"done.return_value": True, "result.side_effect": [self.ends[name].pop(0)]})
+
+
+def test_a_batch_goes_out_again_with_its_data_and_a_lost_shipment_four_times(monkeypatch):
+    """T2 and T3 meet workers without the data, which are sent once; what was sent to T4 is lost with each worker."""
+    from distributed import CancelledError, KilledWorker
+
+    done, lost = cluster_module.BatchRows([], []), CancelledError("gone")
+    killed = KilledWorker("task", None, 2)
+    client = Scripted(T1=[done], T2=[None, done], T3=[None, done], T4=[None, *[lost] * 4], T5=[killed], T6=[done])
+    driver = cluster_module.Cluster("tcp://nowhere:1")
+    driver._client = client
+    seen = []
+    monkeypatch.setattr(
+        driver, "_wait", lambda flying: seen.append([f"T{b[0].parsed().T}" for _, b, _ in flying.values()])
+    )
+    batches = {t: [make_job(problem="synthetic", algorithm="dp-gd", epsilon=1, seed=0, settings={"T": t})]
+               for t in range(1, 7)}  # fmt: skip
+    ended = dict(driver.run(batches))
+    assert seen == [["T1", "T2"], ["T2", "T3"], ["T3", "T4"], ["T4", "T5"], ["T4", "T6"], ["T4"], ["T4"]]
+    zero, one, two, three = (f"shipment {i}" for i in range(4))
+    assert client.sent == [
+        ("T1", None), ("T2", None), ("T2", zero), ("T3", None), ("T3", zero), ("T4", None), ("T4", zero), ("T5", None),
+        ("T4", one), ("T6", None), ("T4", two), ("T4", three),
+    ]  # fmt: skip
+    assert {t: type(one) for t, one in ended.items() if t not in (4, 5)} == dict.fromkeys((1, 2, 3, 6), type(done))
+    assert ended[5] == cluster_module.WorkerDeath(3, "KilledWorker")
+    (row,) = ended[4].runs
+    assert row.key == batches[4][0].key
+    assert "gone" in row.error
 
 
 MINE = """

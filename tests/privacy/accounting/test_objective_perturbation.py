@@ -302,11 +302,13 @@ def test_the_lines_that_are_looked_at_are_those_that_count(s, curvature):
     np.testing.assert_allclose(ours._gain(slopes, square, curvature), largest, rtol=1e-14, atol=1e-15)
 
     p = np.linspace(0.01, 1, 83)
-    t, y, slope, shift = np.linspace(0, 12 * s + s * s, 501), np.linspace(-9, 9, 13), s * p, 0.3 * s * (p - 1)
+    y, slope, shift = np.linspace(-9, 9, 13), s * p, 0.3 * s * (p - 1)
     free = np.log1p(4 * curvature * p * (1 - p)) + (slope**2 + shift**2) / 2
-    every = (t[:, None, None] - free) / slope - shift / slope * y[:, None]
-    found = half_planes._least_line(t, y, slope, shift, free)
-    np.testing.assert_allclose(found, every.min(axis=2), rtol=1e-13, atol=1e-13)
+    for points in (501, 502, 524):  # whole strides, and one that is cut short after one point, or before the last
+        t = np.linspace(0, 12 * s + s * s, points)
+        every = (t[:, None, None] - free) / slope - shift / slope * y[:, None]
+        found = half_planes._least_line(t, y, slope, shift, free)
+        np.testing.assert_allclose(found, every.min(axis=2), rtol=1e-13, atol=1e-13)
 
 
 @pytest.mark.parametrize("mu", [1e-3, 0.08, 2.0])
