@@ -77,6 +77,14 @@ RELEASED_ONLY = {"norm_g", "norm_v", "max", "method"}  # names in formulas that 
 LARGEST = {"C_j", "s"}  # of coordinates or iterates: the formula is of the largest
 
 
+def test_every_mechanism_says_in_which_norm_it_is_and_by_which_theorem():
+    norms = {"Laplace": "ℓ₁", "Laplace on a sample": "ℓ₁", "exponential": "each score", "noisy max": "each score",
+             "sparse vector": "each query", "draw by depth": "distance", "best of runs": "the method's"}  # fmt: skip
+    for name, (norm, theorem) in MECHANISMS.items():
+        assert norm == norms.get(name, "Frobenius" if "symmetric" in name else "ℓ₂"), name
+        assert re.search(r"\(\d{4}\)|\.py|the upper triangle|the two above", theorem), name
+
+
 def test_every_mechanism_has_a_kind_of_release():
     assert TYPES.keys() == MECHANISMS.keys()
 

@@ -10,9 +10,12 @@ import pytest
 from scipy import stats
 
 from dpbench.algorithms import get
+from dpbench.privacy.budget import Budget
+from dpbench.privacy.ledger import Relation
 from dpbench.privacy.verify import spent
 from dpbench.problems import Problem
 from tests.algorithms.conftest import run, small_problem
+from tests.batches import run_batch
 
 
 def test_without_noise_it_is_ridge_regression():
@@ -20,6 +23,23 @@ def test_without_noise_it_is_ridge_regression():
     found = run("adassp", problem, noiseless=True, epsilon=1e6, label_bound=100.0).W[0]
     exact = np.linalg.solve(problem.X.T @ problem.X + 40 * np.eye(5), problem.X.T @ problem.y)
     np.testing.assert_allclose(found, exact, rtol=1e-9)
+
+
+@pytest.mark.parametrize("relation", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(
+    ("epsilon", "l2"), [(1.0, 0.0), (1.0, 0.01), (1.0, 5.0), (0.1, 0.01), (30.0, 0.0), (30.0, 0.01)]
+)
+def test_the_ridge_is_the_own_one_or_what_the_noise_leaves_of_the_least_eigenvalue(epsilon, l2, relation):
+    """max(n·l2, spread - λ), λ a lower bound on the least eigenvalue, as in Wang (2018), Algorithm 2 (ϱ = 0.05)."""
+    problem, method = small_problem(loss="squared", bound=("l2", 2.0), l2=l2), get("adassp")
+    budget = Budget(epsilon, 1e-5, Relation(relation), "tight")
+    ran = run_batch(problem, method, [method.Settings(label_bound=100.0)], np.zeros((1, 5)), budget, ["a"],
+                    noiseless=True)  # fmt: skip
+    gram, unit = problem.X.T @ problem.X, 4 / math.sqrt(2 * budget.rho / 3)
+    least = max(0.0, np.linalg.eigvalsh(gram)[0] - unit * math.sqrt(math.log(6 / 1e-5)))
+    spread = unit * math.sqrt((2 if relation == "replace-one" else 1) * 5 * math.log(2 * 25 / 0.05))
+    ridge = max(400 * l2, spread - least)
+    np.testing.assert_allclose(ran.W[0], np.linalg.solve(gram + ridge * np.eye(5), problem.X.T @ problem.y), rtol=1e-9)
 
 
 def test_labels_are_clipped_to_the_public_bound():
@@ -63,10 +83,6 @@ def test_noise_is_that_of_a_third_of_rho_each(relation, factors, monkeypatch):
         return plain(self, value, scale, noise)
 
     monkeypatch.setattr(Releases, "noisy", spy)
-    from dpbench.privacy.budget import Budget
-    from dpbench.privacy.ledger import Relation
-    from tests.batches import run_batch
-
     problem, method = small_problem(loss="squared"), get("adassp")
     budget = Budget(1.0, 1e-5, Relation(relation or "add-remove"), "tight")
     run_batch(problem, method, [method.Settings(label_bound=3.0)], np.zeros((1, 5)), budget, ["a"])

@@ -561,6 +561,34 @@ def test_the_least_eigenvalue_is_as_near_as_it_says_also_of_a_singular_matrix(n,
         np.asarray(found)
 
 
+@pytest.mark.parametrize(("n", "d"), [(40, 3), (3000, 7)])
+def test_the_least_eigenvalue_takes_as_many_factorisations_as_the_mean_of_all_has_digits(n, d, monkeypatch):
+    """Of steps up to n rows' trace over d; and as many for all data, so that time tells nothing of them."""
+    shifts, factorised = [], exact_problems._positive
+    monkeypatch.setattr(exact_problems, "_positive", lambda A, shift: shifts.append(shift) or factorised(A, shift))
+    for scale in (1.0, 1e-3):
+        X, y, _ = made(n, d)
+        gram = (problem := exact(scale * X, y, loss="squared")).hessian_sum(np.zeros(d))
+        found = problem.least_eigenvalue(gram)
+        steps = n / d * gram.unit * 2.0**40 / found.unit
+        shifts.clear()
+        assert found.integers[0] <= steps
+        assert len(shifts) == math.ceil(math.log2(math.floor(steps) + 2))
+
+
+def test_margins_are_made_once_and_anew_where_the_model_outgrows_their_grid(monkeypatch):
+    """At 0 there is room for a norm of 2, at one of 6 for 12."""
+    X, y, W = made(200, 5)
+    margins, at = [], exact_problems.Margins
+    monkeypatch.setattr(exact_problems, "Margins", lambda columns, w: margins.append(w.copy()) or at(columns, w))
+    state = exact(X, y).coordinate_state(np.zeros_like(W))
+    for change, times in ((0.5, 1), (1.5, 1), (-1.0, 1), (5.0, 2), (4.0, 2), (2.0, 2), (0.5, 3)):
+        state.move(0, np.array([change]))
+        assert state.derivative(1, np.array([0.1])).integers.shape == (1,)
+        assert len(margins) == times, change
+    np.testing.assert_allclose([w[0] for w in margins], [0.0, 6.0, 12.5])
+
+
 def test_cholesky_breaks_down_within_the_distance_that_is_claimed():
     """A matrix whose least eigenvalue is known, at shifts around it of the distance and of what float64 shows."""
     problem = exact(*made(100, 30)[:2], loss="squared")

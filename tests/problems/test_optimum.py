@@ -17,7 +17,7 @@ from dpbench.errors import NotAtHand, UserError
 from dpbench.problems import Problem, build, losses, optimum
 from dpbench.problems import optimum as optima
 from dpbench.problems.exact import ExactProblem
-from dpbench.problems.solvers import PrimalDualPoint, _gap, duality_gap, solve_sparse
+from dpbench.problems.solvers import PrimalDualPoint, _gap, _on_support, duality_gap, solve_sparse
 from tests.algorithms.conftest import run
 
 
@@ -130,6 +130,19 @@ def test_duplicate_columns_with_l1():
     X, y = noisy()
     single, double = Problem(X, y, l1=0.05).optimum(), Problem(np.hstack([X, X]), y, l1=0.05).optimum()
     assert double.value == pytest.approx(single.value, abs=1e-10)
+
+
+@pytest.mark.parametrize(("g", "fits"), [
+    ([-0.6, -2.0, 0.3], True), ([-0.5, -2.0, 0.3], True), ([-0.4, -2.0, 0.3], False), ([-0.6, -2.0, 0.5], True),
+    ([-0.6, -2.0, -0.5], True), ([-0.6, -2.0, 0.51], False), ([-0.6, 2.0, 0.3], False),
+])  # fmt: skip
+def test_signs_are_those_of_the_minimiser_up_to_zero(g, fits):
+    """Of g·x + ‖x‖²/2 + ‖x‖₁/2 at the signs (+, +, 0): the soft threshold of -g, which may be 0 where a sign is."""
+    found = _on_support(np.eye(3), np.array(g), np.zeros(3), np.array([1e-9, 1.0, 0.0]), 0.5)
+    soft = -np.sign(g) * np.maximum(np.abs(g) - 0.5, 0)
+    assert (found is not None) == fits == (soft[0] >= 0 and soft[1] >= 0 and soft[2] == 0 and g[0] <= -0.5)
+    if fits:
+        np.testing.assert_allclose(found, soft, atol=1e-15)
 
 
 def test_the_gap_of_a_primal_and_a_dual_point_by_hand():

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from dpbench.errors import DataError, UserError
-from dpbench.problems import Problem, losses
+from dpbench.problems import Problem, losses, risk
 from dpbench.problems import problem as columns
 from dpbench.problems import rows as kernels
 
@@ -230,6 +230,14 @@ def test_top_eigenvalue_in_high_dimension():
     assert p.top_eigenvalue == pytest.approx(np.linalg.norm(X.toarray(), 2) ** 2 / 40, rel=1e-9)
     with pytest.raises(UserError, match="does not fit in memory"):
         Problem(sparse.csr_matrix((3, 30_000)), np.ones(3), loss="squared", row_bound=1).hessian(np.zeros((1, 30_000)))
+
+
+def test_hessians_are_refused_beyond_what_memory_is_given_to_them(monkeypatch):
+    p = Problem(np.eye(5), np.ones(5), loss="squared")
+    monkeypatch.setattr(risk, "HESSIAN_BYTES", 2 * 5 * 5 * 8)
+    assert p.hessian_sum(np.zeros((2, 5))).shape == (2, 5, 5)
+    with pytest.raises(UserError, match="a Hessian at d = 5 does not fit in memory"):
+        p.hessian_sum(np.zeros((3, 5)))
 
 
 @pytest.mark.parametrize("loss", ["logistic", "sigmoid"])

@@ -60,3 +60,12 @@ def test_the_constant_answer_is_a_label_where_no_odds_are_and_a_mean_of_numbers(
 def test_numbers_that_are_all_the_same_leave_the_gain_in_their_own_unit():
     found = held_out_scores(losses.get("squared"), np.ones((2, 1)), np.full(2, 2.0), np.ones((1, 1)), np.zeros(1), 2.0)
     assert found["held_gain"] == [-1.0]  # nothing varies, so that R² has no denominator
+
+
+@pytest.mark.parametrize(("mean", "usual"), [(-0.2, -1.0), (0.0, 1.0), (1e-9, 1.0)])
+def test_the_gain_is_over_the_class_that_the_rows_in_use_have_more_of(mean, usual):
+    """Whatever the rows held out have more of; of two classes of one size it is the positive one."""
+    X, y = np.array([[1.0], [2.0], [-1.0], [-3.0], [4.0]]), np.array([1.0, -1.0, -1.0, -1.0, -1.0])
+    found = held_out_scores(losses.get("logistic"), X, y, np.ones((1, 1)), np.ones(1), mean)
+    assert found["held_accuracy"] == [0.6]
+    assert found["held_gain"] == pytest.approx([0.6 - (y == usual).mean()])
