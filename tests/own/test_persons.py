@@ -19,8 +19,8 @@ from dpbench.own.registry import said
 from dpbench.own.row_bound import centred_mean
 from dpbench.privacy.exact_release import ExactReleases
 from dpbench.privacy.ledger import Relation
-from dpbench.problems import losses, persons
-from dpbench.problems.persons import OfPersons, Persons, PersonsProblem
+from dpbench.problems import Problem, losses, persons
+from dpbench.problems.persons import CountedOnce, OfPersons, Persons, PersonsProblem
 from dpbench.schema import Column, Schema, Target, cells, load, read_table
 
 SIZES = [1, 2, 5, 100]
@@ -268,6 +268,49 @@ def test_the_objective_counts_each_person_once():
     z = X @ W.reshape(2, 3, 3).transpose(0, 2, 1)
     expected = [of_persons(np.log(np.exp(one).sum(axis=1)) - one[np.arange(len(y)), y.astype(int)]) for one in z]
     np.testing.assert_allclose(problem(several, "softmax-3").value(W), expected, atol=1e-4)
+
+
+AS_COPIES = {
+    "value": lambda p, W: p.value(W),
+    "gradient": lambda p, W: p.gradient(W),
+    "both": lambda p, W: np.hstack([p.value_and_gradient(W)[0][:, None], p.value_and_gradient(W)[1]]),
+    "bounded": lambda p, W: p.bounded_gradient(W, 0.3),
+    "clipped value": lambda p, W: p.clipped_value(W, 0.4),
+    "sum": lambda p, W: p.gradient_sum(W) / p.n,
+    "hessian": lambda p, W: p.hessian(W),
+    "curvature": lambda p, W: p.clipped_curvature(W, 0.3),
+    "scores": lambda p, W: p.score_moment(W, 0.3),
+    "moment": lambda p, W: p.second_moment(),
+    "labels": lambda p, W: p.label_moments(1.0) / p.n,
+    "label": lambda p, W: p.mean_label,
+    "constants": lambda p, W: p.coordinate_constants,
+    "eigenvalue": lambda p, W: p.top_eigenvalue,
+    "clipped": lambda p, W: p.clipped_gradient(W, np.array([0.2, 0.5])),
+    "clipped evenly": lambda p, W: p.clipped_gradient(W, np.array([0.2, 0.5]), even=True),
+    "optimum": lambda p, W: p.optimum().w,
+}
+
+
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_where_persons_count_once_it_is_as_if_all_had_as_many_rows(loss):
+    """Persons of 1, 2, 3 and 6 rows beside a problem in which each of these stands 6, 3, 2 times or once."""
+    sizes = np.array([1, 2, 3, 6, 2, 1, 1])
+    X, y, ids = table(np.random.default_rng(0), sizes, loss=loss)
+    times = 6 // sizes[np.unique(ids, return_inverse=True)[1]]
+    one = CountedOnce(X, y, ids, loss=loss, l2=0.1, row_bound=1.0)
+    same = Problem(np.repeat(X, times, axis=0), np.repeat(y, times), loss=loss, l2=0.1, row_bound=1.0)
+    assert (one.n, same.n) == (7, 42)
+    W = np.array([[0.3, -0.2, 0.1], [2.0, 0.0, -1.0]])
+    for name, of in AS_COPIES.items():
+        np.testing.assert_allclose(of(one, W), of(same, W), rtol=1e-9, atol=1e-9, err_msg=name)
+    states = [p.coordinate_state(W) for p in (one, same)]
+    for j in range(3):
+        first, second = (state.derivative(j, np.array([0.1, 0.3])) for state in states)
+        np.testing.assert_allclose(first, second, rtol=1e-9)
+        for state in states:
+            state.move(j, np.array([0.5, -0.5]))
+    with pytest.raises(UserError, match="all are summed, not some"):
+        one.gradient_sum(W, np.array([0]))
 
 
 def test_of_many_persons_the_hessian_is_the_mean_of_theirs_and_fits_64_bits():

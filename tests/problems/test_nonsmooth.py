@@ -61,8 +61,10 @@ def test_in_place_and_apart_agree(loss):
 def test_what_they_are_not_made_for_is_refused_in_one_line():
     with pytest.raises(UserError, match="ramp is not smooth"):
         problem("ramp").hessian(np.ones((1, 4)))
-    with pytest.raises(DataError, match="phase loss needs labels >= 0"):
-        Problem(np.eye(2), np.array([1.0, -1.0]), loss="phase")
+    with pytest.raises(DataError, match="phase loss needs labels >= 0, found -2; give the sizes"):
+        Problem(np.eye(4), np.array([1.0, 0.0, -2.0, -3.0]), loss="phase")
+    with pytest.raises(DataError, match=r"ramp loss needs labels -1 and \+1, found 0\.5; recode"):
+        Problem(np.eye(4), np.array([1.0, -1.0, 0.5, 3.0]), loss="ramp")
 
 
 def test_phase_retrieval_is_solved_by_its_signal_and_the_mirror_image():
