@@ -89,7 +89,7 @@ def test_what_is_audited_searched_and_estimated_is_what_it_was():
         return {name: value for name, value in dataclasses.asdict(case).items() if value != usual[name]}
 
     found = {}
-    for name in algorithms.names(plugins=False):
+    for name in algorithms.names(plugins=False, wrappers=True):
         algorithm, fixed = algorithms.resolve(name)
         settings, sizes = make_settings(algorithm, fixed), ((997, 13), (400_000, 900), (2000, 300_000))
         one = {

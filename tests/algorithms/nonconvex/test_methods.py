@@ -352,7 +352,7 @@ def test_with_tight_accounting_nothing_is_wasted(name):
 
 @pytest.mark.parametrize("name", ["opt-ls", "2opt-ls"])
 def test_a_line_search_is_no_gaussian_so_tight_rho_is_refused(name):
-    with pytest.raises(UserError, match="accounting"):
+    with pytest.raises(UserError, match=f"accounting: 'tight' does not apply to {name}; known: .*paper"):
         get(name).accounting("tight")
 
 

@@ -193,7 +193,8 @@ def test_scales_by_entry_and_out_of_range():
     found = exact_sampling.normal(np.repeat([1.0, 1000.0], 5000), 10_000, bits("two"))
     assert found[:5000].std() == pytest.approx(np.sqrt(1 + 1 / 12), rel=0.05)
     assert found[5000:].std() == pytest.approx(1000, rel=0.05)
-    for scale in (0.0, -1.0, np.nan, 2.0**46):
+    assert abs(exact_sampling.normal(2.0**45, 1, bits("the largest"))[0]) > 2.0**35
+    for scale in (0.0, -1.0, np.nan, 2.0**45 * (1 + 2.0**-52), 2.0**46):
         with pytest.raises(ValueError, match="scale"):
             exact_sampling.normal(scale, 1, SystemBits())
 
