@@ -159,6 +159,13 @@ def test_it_stays_in_its_ball_and_finds_the_vertex_of_a_linear_pull():
     assert problem.value(result.W).max() < best
 
 
+def test_where_the_weight_of_l1_is_more_than_any_pull_it_stays_at_the_origin():
+    """The last of its 2d + 1 choices, which moves no weight."""
+    for l1, stays in ((10.0, True), (0.0, False)):
+        result = run("dp-frank-wolfe", small_problem(l1=l1), epsilon=1e4, T=5, noiseless=True)
+        assert (result.W == 0).all() == stays
+
+
 def test_the_number_of_steps_rises_with_epsilon():
     problem = Declaration(1000, 50, row_bound=1.0)
     found = [exponential_mechanism.rounds(problem, 3.0, 1.0, e, 1e-6) for e in np.geomspace(1e-6, 1e6, 30)]

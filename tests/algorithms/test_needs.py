@@ -234,3 +234,18 @@ def test_a_setting_is_taken_up_to_its_limit_and_refused_beyond_with_the_limit_in
     with pytest.raises(UserError) as refusal:
         complete(beyond)
     assert str(refusal.value).removeprefix(f"{name}: ") == line
+
+
+@pytest.mark.parametrize("declared", ["l1", "l2"])
+def test_rows_are_measured_in_the_norm_that_is_asked_for(declared):
+    """Of (0.6, 0.6), declared to be within 5 in either norm, which says too little: 0.85 and 1.2."""
+    problem = Problem(np.full((4, 2), 0.6), np.ones(4), row_bound=5.0, row_bound_norm=declared)
+    Needs(row_norm=("l2", 1.0)).check(problem, "mine")
+    Needs(row_norm=("l1", 1.5)).check(problem, "mine")
+    for needs, line in (
+        (("l1", 1.0), r"mine: needs rows with ‖x‖₁ <= 1, the largest is 1\.2;"),
+        (("l2", 0.8), r"mine: needs rows with ‖x‖₂ <= 0\.8, the largest is 0\.8485;"),
+    ):
+        with pytest.raises(UserError, match=line):
+            Needs(row_norm=needs).check(problem, "mine")
+        Needs(row_norm=needs).check(problem, "mine", rows=False)
