@@ -34,6 +34,8 @@ def test_the_variance_in_a_direction(delta, parts):
     seeds = [f"noise-{seed}" for seed in range(4000)]
     W = output_perturbation.release(Mechanisms(seeds, budget), np.zeros((len(seeds), 4)), SENSITIVITY, parts)
     expected = SENSITIVITY**2 * output_perturbation.variance(budget, 4, parts)
+    # Of one release, where nothing else is said: so bolt-on's rule asks for it.
+    assert output_perturbation.variance(budget, 4) == output_perturbation.variance(budget, 4, 1)
     assert np.square(W).mean() == pytest.approx(expected, rel=0.06)  # five standard errors of the radial noise
 
 
