@@ -296,8 +296,9 @@ def _distribution(counts: Counts) -> PrivacyLossDistribution | None:
     if math.inf in deviations or len(counts) > 50:
         return None
     step, spread = _grid(counts, deviations), _total(counts, deviations)
-    # Losses lie within ten deviations of their mean, which is half their variance; one of a rare row may be far out.
-    if max(20 * spread, spread**2 / 2, *(_top(r) for r, _ in counts)) / step > 4e7:
+    # Losses lie within ten deviations of their mean; one of a rare row may be far out.
+    mean = math.fsum(count * _mean(r, each) for (r, count), each in zip(counts, deviations, strict=True))
+    if max(20 * spread, mean, *(_top(r) for r, _ in counts)) / step > 4e7:
         return None
     parts, grid = [], {"value_discretization_interval": step}
     replaced = {"neighboring_relation": NeighboringRelation.REPLACE_ONE}
@@ -449,6 +450,18 @@ def _deviation(release: Release) -> float:
             return spread if top < 4000 * spread else math.inf  # else the grid would be too large
     epsilon = _pure_epsilon(release)
     return epsilon if epsilon < 700 else math.inf  # dp_accounting takes e^ε
+
+
+def _mean(release: Release, deviation: float) -> float:
+    """About the mean loss: half its variance, as of a normal one; of a sample at most its share of that on all rows."""
+    match release:
+        case Poisson(rate, Gaussian(z)) | PoissonReplaced(rate, Gaussian(z)):
+            most = rate / 2 / z**2  # relative entropy is convex
+        case WithoutReplacement(n, m, Gaussian(z)):
+            most = m / n / 2 / z**2
+        case _:
+            most = math.inf
+    return min(deviation**2 / 2, most)
 
 
 def _top(release: Release) -> float:

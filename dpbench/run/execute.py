@@ -183,9 +183,9 @@ def answer(place: int, driver: int) -> None:
 def end_with(driver: int) -> None:
     """End this process, a worker, soon after a driver that was killed.
 
-    Ctrl-C is the driver's to answer: in a worker, between two batches, it was a traceback. In a process group of its own
-    a worker hears no terminal, and a method that signals its whole group, os.kill(0, 9), ends no more than its own run.
-    (In a session of its own it would be scheduled by itself, whatever `nice` the driver has.)
+    Ctrl-C is the driver's to answer: in a worker, between two batches, it was a traceback. In a group of its own a
+    worker hears no terminal, and a method that signals its whole group, os.kill(0, 9), ends no more than its own run.
+    A session of its own would also be scheduled by itself, whatever `nice` the driver has.
     """
 
     def watch() -> None:

@@ -221,6 +221,10 @@ def drafted(cells, target=("u", "v", "w")):
     return schema.columns["a"], [line for line in remarks if line.startswith("a: ")]
 
 
+PERSONS = (
+    "a: if it says which person a row is of, and persons have several rows, take its entry out and put "
+    'unit = "a" at the top, so that ε protects all rows of a person'
+)
 BORDERS = {
     "19 of 20 are numbers": (["x", *map(str, range(3, 22))], {"bounds": (3, 21)}, ()),
     "18 of 20 are numbers": (["x", "z", *map(str, range(3, 21))], {"categories": 20}, ()),
@@ -242,11 +246,9 @@ BORDERS = {
     "nothing": ([None] * 12, {"drop": True}, ("a: empty; dropped",)),
     "as many texts as may be": ([f"t{i}" for i in range(CATEGORIES)] * 2, {"categories": CATEGORIES}, ()),
     "one text more": ([f"t{i}" for i in range(CATEGORIES + 1)] * 2, {"drop": True},
-                      ('a: if it says which person a row is of, and persons have several rows, take its entry out and '
-                       'put unit = "a" at the top, so that ε protects all rows of a person',
-                       f"a: {CATEGORIES + 1} different texts, group them first to keep them; dropped",)),
-    "too many to count": ([f"t{i}" for i in range(COUNTED + 1)], {"drop": True},
-                          ("a: more than 10,000 different texts, group them first to keep them; dropped",)),
+                      (PERSONS, f"a: {CATEGORIES + 1} different texts, group them first to keep them; dropped",)),
+    "too many to count": ([f"t{i}" for i in range(COUNTED + 1)], {"drop": True},  # and some may come twice
+                          (PERSONS, "a: more than 10,000 different texts, group them first to keep them; dropped",)),
     "the most that are counted": ([f"t{i}" for i in range(COUNTED)], {"drop": True},
                                   ("a: 10,000 different texts, group them first to keep them; dropped",)),
 }  # fmt: skip
