@@ -36,7 +36,7 @@ test: $(STAMP)  ## run the tests (no network needed)
 	@# what the processes of tests compile is kept for the next ones
 	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-thorough: $(STAMP)  ## run the tests that `make test` leaves to CI (minutes)
+thorough: $(STAMP)  ## run the tests that `make test` leaves out (a quarter of an hour)
 	env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "thorough and not slow"
 
 mutants: $(STAMP)  ## put each mistake of tests/mutants.py into a copy of the tree; its test has to fail (three minutes)

@@ -12,6 +12,7 @@ from dpbench.errors import UserError
 from dpbench.problems import Declaration
 
 
+@pytest.mark.thorough
 def test_a_product_loads_no_module_of_the_papers():
     code = "import sys, dpbench.own.estimators, dpbench.comparing.own_data, dpbench.submitting.checking; "
     code += "print(*[name for name in sys.modules if name.startswith('dpbench.experiments')])"

@@ -109,6 +109,7 @@ def test_no_method_that_takes_a_unit_shows_all_rows_of_a_person_beyond_epsilon(m
     assert "all rows of one" in done.pair
 
 
+@pytest.mark.thorough
 def test_rows_of_a_person_that_weigh_1_each_are_found(tmp_path, monkeypatch):
     monkeypatch.setattr(functions, "PILOTS", ((20, 1),))
     monkeypatch.setattr(

@@ -219,6 +219,7 @@ def test_a_regulariser_lets_others_in_and_is_in_the_code(call, csv):
     assert "l2=0.01" in out
 
 
+@pytest.mark.thorough
 @pytest.mark.usefixtures("two")
 def test_a_default_that_a_method_cannot_take_is_not_in_it_and_no_failure(call, csv, tmp_path):
     (tmp_path / "mine.py").write_text(
@@ -461,7 +462,7 @@ def test_private_copies_are_for_their_owner_alone_and_can_be_forgotten(call, csv
     assert call("compare", "--data", "my.csv", "--forget")[1] == "nothing is kept of my.csv\n"
 
 
-@pytest.mark.thorough_for("False")
+@pytest.mark.thorough
 @pytest.mark.parametrize("served", [True, False])
 def test_the_printed_code_of_a_foreign_method_is_a_fit_that_is_not_refused(call, csv, tmp_path, monkeypatch, served):
     looks = "class Looks(MyAlgorithm):\n    def run(self, problem, *more):\n        problem.X.sum()\n"

@@ -403,6 +403,7 @@ class Unbounded(DPGradientDescent):
 """
 
 
+@pytest.mark.thorough
 def test_a_plug_in_is_served_and_its_file_is_not_run_to_read_a_model(tmp_path):
     file = tmp_path / "theirs.py"
     file.write_text(PLUG_INS, encoding="utf-8")

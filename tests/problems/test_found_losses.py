@@ -123,6 +123,7 @@ def test_it_is_listed_run_and_refused_by_the_methods_whose_proof_does_not_cover_
         dpbench.run_algorithm("adassp", "synthetic:log-cosh,l2=0.1", **call)
 
 
+@pytest.mark.thorough
 def test_it_is_audited_by_its_own_constants(installed):
     installed(log_cosh=LogCosh(), steep=type("Steep", (LogCosh,), {"name": "steep"}))
     (found,) = dpbench.audit("dp-gd", 1.0, runs=400, loss="log-cosh")

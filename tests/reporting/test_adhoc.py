@@ -58,6 +58,7 @@ def test_report_draws_own_runs_beside_the_full_profiles(own, monkeypatch, capsys
     assert "oracle" not in table  # what does not keep its ε is no yardstick
 
 
+@pytest.mark.thorough
 def test_own_runs_are_drawn_in_the_style_of_the_report_and_told_with_commas(own, monkeypatch):
     import matplotlib
 

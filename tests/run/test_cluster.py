@@ -310,6 +310,7 @@ def test_from_the_command_line_with_an_algorithm_that_only_the_driver_has(cluste
     assert call(capsys, *command, "--results", "local")[1] == out
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl to make a certificate with")
 @pytest.mark.parametrize("own_cluster", ["tls"], indirect=True)
 def test_a_scheduler_with_tls_runs_jobs_and_refuses_a_client_without_it(own_cluster, tmp_path, monkeypatch):

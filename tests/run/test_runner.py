@@ -186,6 +186,7 @@ def test_a_method_that_exits_is_a_failed_row_and_no_end_of_the_command(tmp_path,
     assert told in summary.failures[0].error
 
 
+@pytest.mark.thorough
 def test_a_method_that_kills_its_group_ends_its_own_run_alone(tmp_path):
     """os.kill(0, 9) took the command with it, without a word."""
     (tmp_path / "killing.py").write_text(EXITING.format(ends="os.kill(0, 9)"))
@@ -213,6 +214,7 @@ def test_without_room_for_a_process_of_its_own_a_method_does_not_wait_for_it(tmp
         runner.run([job], Store(tmp_path, "p", "e"))
 
 
+@pytest.mark.thorough
 def test_a_method_that_forks_answers_once(tmp_path):
     """The fork's answer was taken for that to the next job."""
     ends = "os.fork(); return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label='w')"

@@ -122,6 +122,7 @@ def test_a_renamed_copy_of_a_built_in_method_is_found_by_its_transcript(tmp_path
     assert not checking._copied(large, SimpleNamespace(method="my-own"), tmp_path)
 
 
+@pytest.mark.thorough
 def test_a_renamed_copy_of_a_submission_is_found_by_its_transcript(tmp_path, monkeypatch):
     found, there = evidence(f"{STRANGERS}:Honest"), tmp_path / "theirs"
     there.mkdir()
@@ -291,6 +292,7 @@ def test_a_profile_that_is_none_is_named_with_the_nearest():
         checking._tasks("dp-gd", "quik", [], {})
 
 
+@pytest.mark.thorough
 def test_the_check_s_processes_are_those_of_every_run(made, small, tmp_path, monkeypatch):
     """Without room for a worker it would wait for ever; one that dies ends the check in a line."""
     checked = partial(checking.check_submission, made, profile="quick", results=tmp_path, jobs=2)
