@@ -197,3 +197,11 @@ def test_the_page_of_fresh_numbers_is_that_of_its_scores():
         worse, of = fresh_numbers.bad(found, rows, method)
         assert words in guide
         assert f"{worse} of {of}" in words
+    for few, verb in ((True, "lose"), (False, "gain")):
+        said = []
+        for epsilon in fresh_numbers.EPSILONS:
+            window, public = (fresh_numbers.means(found, way, epsilon, "tight") for way in ("window", "public bounds"))
+            gains = [window[name] - public[name] for name in window if (rows[name] < 2000) is few]
+            assert len(gains) == 6
+            said.append(f"{np.mean(gains) * (-1 if few else 1):.3f}")
+        assert f"{verb} {said[0]}, {said[1]} and {said[2]}" in " ".join(guide.split())
