@@ -17,10 +17,22 @@ import types
 
 import lazy_loader
 
+from dpbench.errors import names_arguments
 from dpbench.version import DISTRIBUTION, __version__
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+_loaded, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 __all__ += ["DISTRIBUTION", "__version__"]
+
+
+def __getattr__(name: str) -> object:
+    """What the stub lists, loaded now; a function says which of its arguments is of a wrong type."""
+    value = _loaded(name)
+    if isinstance(value, types.FunctionType):
+        value = names_arguments(value)
+        value.__module__ = __name__  # where pickle looks for it
+    setattr(sys.modules[__name__], name, value)
+    return value
+
 
 # lazy_loader may make this a module of a kind of its own, which cloudpickle can send to no process of joblib or dask.
 if type(sys.modules[__name__]) is not types.ModuleType:

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import difflib
 import errno
+import functools
 import math
+import numbers
 import operator
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Iterable
 from traceback import extract_tb
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+Value = TypeVar("Value")
 
 MANY = 20  # names that are more than a line
 # How an ImportError ends whose library found no room; the loader tells no number.
@@ -97,6 +102,38 @@ def at_least(name: str, value: Any, least: int = 1) -> int:
     if number < least:
         raise UserError(f"{name} must be at least {least}, got {number}")
     return number
+
+
+# How arguments are annotated, and what stands for it in a message.
+KINDS: dict[str, tuple[type, str]] = {
+    "str": (str, "a text"), "os.PathLike[str]": (os.PathLike, "a path"), "float": (numbers.Real, "a number"),
+    "Collection[str]": (Collection, "a list"), "Iterable[str]": (Iterable, "a list"), "None": (type(None), "None"),
+}  # fmt: skip
+
+
+def names_arguments(function: Callable[P, Value]) -> Callable[P, Value]:
+    """`function`; of a call that breaks as an argument is of another type than annotated, UserError with its name.
+
+    Only of a call that breaks: what takes more than it is annotated for still takes it, and its own words come first.
+    """
+
+    @functools.wraps(function)
+    def call(*given: P.args, **named: P.kwargs) -> Value:
+        try:
+            return function(*given, **named)
+        except (AssertionError, AttributeError, TypeError) as error:
+            import inspect  # which `import dpbench` does without
+
+            signature = inspect.signature(function)
+            for name, value in signature.bind(*given, **named).arguments.items():
+                kinds = str(signature.parameters[name].annotation).split(" | ")
+                known = [KINDS[kind] for kind in kinds if kind in KINDS]
+                if len(known) == len(kinds) and not isinstance(value, tuple(cls for cls, _ in known)):
+                    what = " or ".join(words for _, words in known)
+                    raise UserError(f"{name} must be {what}, got {one_line(repr(value), 80)}") from error
+            raise
+
+    return call
 
 
 def system_error(error: BaseException | None) -> OSError | None:

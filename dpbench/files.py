@@ -10,6 +10,7 @@ and its peak while it runs.
 
 from __future__ import annotations
 
+import errno
 import os
 import pickle
 import shutil
@@ -45,6 +46,8 @@ def temporary(path: Path) -> Iterator[Path]:
 
     In a folder that its owner alone may enter the file is its owner's alone too, whatever the umask.
     """
+    if path.is_dir():  # told before the work, not by the renaming after it
+        raise IsADirectoryError(errno.EISDIR, "is a folder; name a file in it")
     path.parent.mkdir(parents=True, exist_ok=True)
     sweep(path.parent)
     handle, name = tempfile.mkstemp(prefix=f".{path.name}-", suffix=".tmp", dir=path.parent)
@@ -139,7 +142,7 @@ def written(content: T, out: str | os.PathLike[str] | None) -> T:
             with replacing(Path(out)) as staged:
                 staged.write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
         except OSError as error:
-            raise UserError(f"{out}: {error.strerror}") from None
+            raise UserError(f"{Path(out)}: {error.strerror}") from None
     return content
 
 
@@ -150,7 +153,7 @@ def writable(name: str, out: str | os.PathLike[str] | None) -> None:
             with temporary(Path(out)):
                 pass
         except OSError as error:
-            raise UserError(f"{name}: {out}: {error.strerror}") from None
+            raise UserError(f"{name}: {Path(out)}: {error.strerror}") from None
 
 
 PROC = Path("/proc/self")

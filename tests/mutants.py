@@ -1405,6 +1405,20 @@ AUDITING = [
            "scores.aligned(first, second)", PASSED + "[DecoyInTheLastBit]", "the last bits are not looked at"),
 ]  # fmt: skip
 
+# Words where a call was wrong.
+WRONG = "test_refused.py::test_"
+CALLED = [
+    Mutant("errors.py", "if len(known) == len(kinds) and not isinstance(", "if not isinstance(",
+           WRONG + "an_error_of_a_call_whose_arguments_have_their_types_is_left_as_it_is",
+           "an argument of a type that is not known here is blamed"),
+    Mutant("__init__.py", "value.__module__ = __name__", "pass",
+           WRONG + "an_error_of_a_call_whose_arguments_have_their_types_is_left_as_it_is",
+           "no function goes to another process"),
+    Mutant("files.py", "if path.is_dir():  # told", "if False:  # told",
+           WRONG + "a_folder_is_refused_before_the_work_whose_file_it_should_be",
+           "a model's file may be a folder until it is written"),
+]  # fmt: skip
+
 MUTANTS = [
     *COMPARING,
     *DATASETS,
@@ -1419,6 +1433,7 @@ MUTANTS = [
     *POLICY,
     *SERVING,
     *AUDITING,
+    *CALLED,
 ]
 MUTANTS += GUARANTEES
 

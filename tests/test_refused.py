@@ -1,17 +1,19 @@
 """Wrong arguments that no other test gives: each is refused in one line that names it."""
 
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
 
 import dpbench
-from dpbench import algorithms, experiments
+from dpbench import algorithms, experiments, files
 from dpbench.algorithms.base import make_settings
 from dpbench.cli.options import parse_pairs, parse_shares
 from dpbench.datasets.loading import check_content
 from dpbench.datasets.spec import DatasetSpec
-from dpbench.errors import DataError, PrivacyError, UserError
+from dpbench.errors import DataError, PrivacyError, UserError, names_arguments
 from dpbench.own.arguments import sorted_labels
 from dpbench.privacy.data_budget import DataBudget
 from dpbench.privacy.disclosure import Disclosure
@@ -63,6 +65,16 @@ def fit(X=X, **options):
     (lambda: dpbench.PrivateRegressor(settings={1: 2}, schema=TEN).fit(TABLE), UserError, "unknown setting 1"),
     (lambda: dpbench.PrivateClassifier().save("m.json"), ValueError, "^This PrivateClassifier instance is not fitted"),
     (lambda: DataBudget.create(None, epsilon=1, delta=1e-5, unit=True), UserError, '^unit must be .*"groups"'),
+    (lambda: dpbench.run_experiment(3), UserError, "^reference must be a text, got 3$"),
+    (lambda: dpbench.report([3]), UserError, "^reference must be a text or None, got \\[3\\]$"),
+    (lambda: dpbench.status(results=None), UserError, "^results must be a text or a path, got None$"),
+    (lambda: dpbench.results("dp-gd", 3), UserError, "^profile must be a text, got 3$"),
+    (lambda: dpbench.diff(3, "."), UserError, "^first must be a text or a path, got 3$"),
+    (lambda: dpbench.run_algorithm("dp-gd", 3), UserError, "^problems must be a text or a list, got 3$"),
+    (lambda: dpbench.compare("rows.csv", "y", holdout="half"), UserError, "^holdout must be a number, got 'half'$"),
+    (lambda: dpbench.audit(None), UserError, "cannot be called; an audit takes a function"),
+    (lambda: DataBudget.create(3, epsilon=1, delta=1e-5), UserError, "^file must be a text or a path or None, got 3$"),
+    (lambda: dpbench.schema.draft("rows.csv", "y"), UserError, "^table must be a DataFrame; dpbench.draft_schema"),
     (lambda: declare("synthetic:logistic,l2=much"), UserError, "'l2=much' is not NAME=WEIGHT"),
     (lambda: declare("synthetic:logistic,l2"), UserError, "'l2' is not NAME=WEIGHT"),
     (lambda: executors.check("threads", 1, None), UserError, "unknown backend 'threads'"),
@@ -89,11 +101,39 @@ def test_it_is_refused_by_name(call, error, message):
         call()
 
 
+def test_an_error_of_a_call_whose_arguments_have_their_types_is_left_as_it_is():
+    def broken(name: "str", rows: "list[int]" = ()):
+        raise TypeError("of the code")
+
+    with pytest.raises(TypeError, match="of the code"):
+        names_arguments(broken)("a", rows=3)  # what is annotated by another type is not judged
+    with pytest.raises(UserError, match=r"^name must be a text, got 3$"):
+        names_arguments(broken)(3)
+    with pytest.raises(TypeError, match="missing"):
+        names_arguments(broken)()
+    assert pickle.loads(pickle.dumps(dpbench.fit)) is dpbench.fit  # joblib sends it to other processes
+
+
+@pytest.mark.parametrize(("path", "message"), [
+    (3, "^path must be a text or a path, got 3$"), (".", r"^\.: is a folder; name a file in it$"),
+    ("", r"^\.: is a folder"),
+])  # fmt: skip
+def test_a_model_is_saved_under_the_name_of_a_file(path, message):
+    with pytest.raises(UserError, match=message):
+        dpbench.PrivateClassifier(bounds=(-1, 1), classes=[-1, 1]).fit(X, Y).save(path)
+
+
+def test_a_folder_is_refused_before_the_work_whose_file_it_should_be(tmp_path):
+    with pytest.raises(UserError, match=r"^out: .* is a folder; name a file in it$"):
+        files.writable("out", tmp_path)
+    assert not [*tmp_path.parent.glob(".*.tmp")]
+
+
 @pytest.mark.parametrize(("kind", "labels", "message"), [
-    ("classes", ["no", None, "yes", "no"], "^y: a row that is scored needs a label"),
+    ("classes", ["no", None, "yes", "no"], "^y: a row that is scored needs a label.*: 1 of 4 have none$"),
     ("classes", [0.5, 1.0, 2.0, 3.0], "^y: no label is one of the classes 'no', 'yes'"),
     ("classes", ["no"], "^y: give one label for each row"),
-    ("numbers", [1.0, np.nan, 0.5, 0.0], "^y: a row that is scored needs a finite number"),
+    ("numbers", [np.nan, np.nan, 0.5, 0.0], "^y: a row that is scored needs a finite number.*: 2 of 4 have none$"),
     ("numbers", [1.0, "high", 0.5, 0.0], "^y: a row that is scored needs a finite number"),
     ("numbers", [1.0, np.inf, 0.5, 0.0], "^y: a row that is scored needs a finite number"),
 ])  # fmt: skip
@@ -105,6 +145,12 @@ def test_labels_that_no_score_can_be_of_are_refused_by_name(kind, labels, messag
         model = dpbench.PrivateRegressor(bounds=(-1, 1), target_bounds=(-1, 1), row_bound=None).fit(X, Y)
     with pytest.raises(ValueError, match=message):
         model.score(X, labels)
+
+
+def test_a_cell_of_a_table_that_is_no_number_is_told_of_with_its_column():
+    table = TABLE.assign(y=["1", "n/a", "4", "9"])
+    with pytest.raises(ValueError, match=r"finite number; leave out those without: 1 of 4 have none in y$"):
+        dpbench.PrivateRegressor(schema=TEN).fit(table).score(table, None)
 
 
 @pytest.mark.parametrize(("text", "message"), [

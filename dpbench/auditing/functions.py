@@ -373,13 +373,12 @@ def audit(
         with contextlib.suppress(NotAnAlgorithm):  # somebody's function is audited by what it returns
             if algorithms.not_ours(algorithm, {}) is not None:
                 return [audit_served(algorithm, each, seed=seed, loss=loss) for each in epsilons]
-    learner = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
+    learner: Any = algorithm if not isinstance(algorithm, str) else audits.learner(algorithm) or of_solver(algorithm)
     learner = of_estimator(learner) or learner
     if loss and (algorithm == "all" or learner is not None):
         raise UserError("loss: goes with one algorithm of dpbench's own kind")
-    if learner is not None:
+    if learner is not None or not isinstance(algorithm, str):  # None is neither: it is refused as no function
         return [audit_callable(learner, each, runs=runs, seed=seed) for each in epsilons]
-    assert isinstance(algorithm, str)
     names, near = (audits.auditable(), False) if algorithm == "all" else ([algorithm], True)
     return [
         audits.audit(name, each, runs=runs, seed=seed, near=near, loss=loss, thorough=thorough,

@@ -23,7 +23,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from dpbench import algorithms
 from dpbench.algorithms import rules
-from dpbench.errors import positive
+from dpbench.errors import names_arguments, positive
 from dpbench.own import arguments, intervals
 from dpbench.own import model as models
 from dpbench.own import row_bound as row_bounds
@@ -211,6 +211,7 @@ class _Private(BaseEstimator):
             )
         return self.statement_
 
+    @names_arguments
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model and its statement as JSON: weights, schema or bounds, no rows, no pickle.
 
@@ -249,9 +250,10 @@ class _Private(BaseEstimator):
         target, positional = self.model_.schema.target, self.model_.positional
         cells = target_cells(target, arguments.labels_of(y, X) if positional else labels_beside(X, y, target.name))
         # A score is no release, so it may refuse what a fit has to repair in silence.
-        if (pd.isna(cells) if target.classes else ~np.isfinite(cells)).any():
-            what = "label" if target.classes else "finite number"
-            raise ParameterError(f"y: a row that is scored needs a {what}; leave out those without")
+        if without := int((pd.isna(cells) if target.classes else ~np.isfinite(cells)).sum()):
+            what, where = "label" if target.classes else "finite number", f" in {target.name}" * bool(target.name)
+            told = f"{without:,} of {len(cells):,} have none{where}"
+            raise ParameterError(f"y: a row that is scored needs a {what}; leave out those without: {told}")
         if target.classes and (codes(cells, target.classes) < 0).all():
             raise ParameterError(f"y: no label is one of the classes {', '.join(map(repr, target.classes))}")
         return cells

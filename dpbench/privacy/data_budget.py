@@ -39,7 +39,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dpbench.errors import PrivacyError, UserError, positive
+from dpbench.errors import PrivacyError, UserError, names_arguments, positive
 from dpbench.privacy import ledger
 from dpbench.privacy.accounting.gaussian import gaussian_for
 from dpbench.privacy.check import at_most
@@ -126,6 +126,7 @@ class DataBudget:
                 db.execute("UPDATE budget SET place = ?", (_place(os.stat(self.file)),))
 
     @classmethod
+    @names_arguments
     def create(
         cls,
         file: str | os.PathLike[str] | None,

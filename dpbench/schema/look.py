@@ -135,8 +135,7 @@ def _dialect(source: Path) -> Dialect:
     encoding = next(one for one in encodings if one != "utf-8" or _decodes(source, one))
     with opened_text(source, encoding) as (text, _):
         lines = [line for line in text.read(SAMPLE).splitlines() if line.strip()][:LINES]
-    usual, most = default_separator(source), 1
-    best = usual
+    best, most = (usual := default_separator(source)), 1
     for sign in dict.fromkeys([usual, *SIGNS]):
         widths = {len(row) for row in csv.reader(lines, delimiter=sign)}
         if len(widths) == 1 and (width := widths.pop()) > most:
@@ -166,6 +165,8 @@ def _looks(table: pandas.DataFrame | Iterable[pandas.DataFrame]) -> dict[str, _L
 
 def in_parts(table: Any) -> Iterable[pandas.DataFrame]:
     """The parts of a table; of a whole one, itself."""
+    if isinstance(table, str | os.PathLike):
+        raise UserError("table must be a DataFrame; dpbench.draft_schema and check_data take the name of a file")
     return [table] if hasattr(table, "columns") else table
 
 

@@ -100,8 +100,7 @@ def parts(
     Raises:
         UserError, DataError: one line, which tells nothing of a cell.
     """
-    path = Path(source)
-    kind = kind_of(path)
+    kind, path = kind_of(source), Path(source)
     empty = True
     for part in _parquet(path, how, progress) if kind == "parquet" else _text(path, how, progress):
         if len(part):
