@@ -28,7 +28,7 @@ from dpbench.run.runner import RunSummary
 from dpbench.run.store import Store
 from dpbench.study.grid import GridEntry
 from dpbench.study.plan import plan
-from dpbench.study.statistics import or_infinite
+from dpbench.study.statistics import or_infinite, plus_minus
 
 PRICE = (
     "The settings do not depend on the data. If you choose the method by this table, that choice does, and no ε above "
@@ -295,7 +295,7 @@ def recommendation(ranked: Ranking, baseline: str) -> Iterator[str]:
         if len(ranks):
             first = ranks.sort_values("auc").iloc[-1]
             name = shown[first.algorithm]
-            yield f"{name} ranks rows all the same (AUC {first.auc:.2f}): another threshold may serve."
+            yield f"{name} ranks rows all the same (AUC {plus_minus(first.auc, np.nan)}): another threshold may serve."
         return
     settings = ranked.settings_of(best)
     yield f"At ε = {ranked.epsilon:g} use {best.shown}" + (f" with {settings}." if settings else ".")
@@ -304,13 +304,13 @@ def recommendation(ranked: Ranking, baseline: str) -> Iterator[str]:
     lowest = ranked.table.loc[ranked.table["algorithm"].isin(ranked.useful)].iloc[0]
     if lowest["mean"] < best.mean and lowest["counts_public"]:
         yield (
-            f"{shown[lowest['algorithm']]} has a lower loss ({lowest['mean']:.3g}), and counts "
+            f"{shown[lowest['algorithm']]} has a lower loss ({plus_minus(lowest['mean'], np.nan)}), and counts "
             f"{lowest['counts_public']} as public."
         )
     if best.gain <= TIE * best.gain_se and np.isfinite(best.accuracy):
         yield (
-            f"It is not right more often than {baseline}: it ranks rows better than chance (AUC {best.auc:.2f}), so "
-            "use its probabilities, or another threshold."
+            f"It is not right more often than {baseline}: it ranks rows better than chance (AUC "
+            f"{plus_minus(best.auc, np.nan)}), so use its probabilities, or another threshold."
         )
     if best.beaten_by:
         yield (
