@@ -221,12 +221,12 @@ def simultaneous(values: np.ndarray, level: float = LEVEL) -> np.ndarray:
 
 
 class Price(NamedTuple):
-    """What another way to settings costs: the ratio of mean excess losses to the rule's, over `cells` of both."""
+    """What another way to settings costs: the ratio of mean excess losses to the rule's, over `combinations`."""
 
     ratio: float
     low: float
     high: float
-    cells: int
+    combinations: int
     families: int
 
 

@@ -191,11 +191,11 @@ def test_the_price_of_tuning_is_by_shared_cells_alone():
     rule = places.means(places.losses(rows(a={"a": [1.0], "b": [1.0], "c": [1.0]}, b={"c": [1.0]})))
     other = places.means(places.losses(rows(a={"a": [2.0], "b": [8.0], "d": [1e-9]}, c={"a": [1e-9]})))
     found = places.price(rule, other, {})
-    assert (found.cells, found.families) == (2, 2)
+    assert (found.combinations, found.families) == (2, 2)
     assert found.ratio == pytest.approx(4.0)
     assert found.low < 4 < found.high
     assert places.price(rule, other, FAMILIES).families == 1
-    assert places.price(rule, other.iloc[:0], {}).cells == 0
+    assert places.price(rule, other.iloc[:0], {}).combinations == 0
 
 
 def test_every_problem_of_the_grid_has_a_null_and_the_drawn_ones_the_right_one():
@@ -257,7 +257,7 @@ def test_a_price_is_the_ratio_of_mean_losses_over_families_with_its_interval():
     logs = np.array([2.0, 0.0, 0.0, -CLIP])  # a and b are one family; nothing lost and something lost is the clip
     half = stats.t.ppf(0.975, 3) * logs.std(ddof=1) / 2
     assert found[:3] == pytest.approx((10 ** logs.mean(), 10 ** (logs.mean() - half), 10 ** (logs.mean() + half)))
-    assert (found.cells, found.families) == (5, 4)
+    assert (found.combinations, found.families) == (5, 4)
     assert np.isnan(places.price(rule, rule.head(0), {})[:3]).all()
 
 

@@ -207,7 +207,7 @@ TUNED = {
 
 @PAPER.artefact("price")
 def price(context: Context) -> WithWords:
-    """A row per way to settings, a column per ε: mean excess loss over that of the public rule, in shared cells."""
+    """A row per way to settings, a column per ε: mean excess loss over that of the public rule, where both ran."""
     rule = track_means(context, "default")
     epsilons = sorted(set(rule["epsilon"]))
     data: list[dict[str, Any]] = []
@@ -216,14 +216,14 @@ def price(context: Context) -> WithWords:
         for epsilon in epsilons:
             one = places.price(rule[rule["epsilon"] == epsilon], other[other["epsilon"] == epsilon], tracks.families())
             data.append({"track": track, "epsilon": epsilon, **one._asdict()})
-    shown = "{ratio:.2f} [{low:.2f}, {high:.2f}] (cells: {cells}, families: {families})"
+    shown = "{ratio:.2f} [{low:.2f}, {high:.2f}] (combinations: {combinations}, families: {families})"
     table, ways = pd.DataFrame(data), [{"track": track} for track in TUNED if epsilons]
     made = Table.crossed(
         table, ways, {"settings": lambda key: TUNED[key["track"]]}, {f"ε = {e:g}": {"epsilon": e} for e in epsilons},
-        lambda one: shown.format_map(one) if one["cells"] else "–", data=table,
+        lambda one: shown.format_map(one) if one["combinations"] else "–", data=table,
     )  # fmt: skip
     made.gaps = [] if epsilons else [context.gap("price", "every row")]
-    ratios = [one["ratio"] for one in data if one["track"] == "private" and one["cells"]]
+    ratios = [one["ratio"] for one in data if one["track"] == "private" and one["combinations"]]
     ends = " to ".join(dict.fromkeys(f"{end:.2f}" for end in (min(ratios), max(ratios)))) if ratios else ""
     return made, {"found": bool(ratios), "ratios": ends}
 
