@@ -161,14 +161,12 @@ class PhasedERM(ReleasedMinimiser):
         gamma, W = tolerance(problem), np.zeros_like(W)
         ridges, sensitivities = phases(problem, mechanisms.budget, settings)
         worst, evaluations = np.zeros(len(W)), np.zeros(len(W), dtype=int)
-        trace(0, W, passes=0)
-        for i, (ridge, sensitivity) in enumerate(zip(ridges, sensitivities, strict=True)):
+        for ridge, sensitivity in zip(ridges, sensitivities, strict=True):
             # λ/2 ‖w - w_{i-1}‖² is a ridge and the linear term -λ<w_{i-1}, w>.
             near, norms, taken = problem.approximate_minimiser(minimise, W, -ridge * W, ridge, gamma)
             worst, evaluations = np.maximum(worst, norms), evaluations + taken
             # Released before it is used: the next phase may depend on it at no cost.
             W = release(mechanisms, near, sensitivity, settings.phases)
-            trace(i + 1, W, passes=i + 1)
         return solved(W, worst, gamma, evaluations)
 
 

@@ -168,7 +168,7 @@ def _outputs(made: _Graph, model: Model, scores: str) -> None:
     if model.labels is None:
         low, high = model.schema.target.bounds  # type: ignore[misc]  # of a number it has them
         inside = made("Max", made("Min", scores, 1.0), -1.0)
-        whole = made("Add", made("Mul", inside, high / 2 - low / 2), low / 2 + high / 2)
+        whole = made("Sub", low / 2 + high / 2, made("Mul", inside, low / 2 - high / 2))  # signs as in `_encoded`
         made.value(made.outputs, made("Squeeze", whole, np.array([1]), out="prediction"), "DOUBLE")
         return
     labels = np.array(model.labels)

@@ -133,6 +133,16 @@ def test_a_runtime_that_tidies_the_graph_leaves_no_step_out(most, tmp_path):
     np.testing.assert_allclose(found["scores"][:, 0], model.decision_function(X), atol=1e-12)
 
 
+def test_a_runtime_that_tidies_the_graph_keeps_the_unit_of_the_target(tmp_path):
+    pytest.importorskip("onnx")
+    most = 1 + 3e-8
+    X = np.random.default_rng(0).uniform(-1, 1, (300, 1))
+    model = dpbench.PrivateRegressor(20.0, bounds=(-1, 1), target_bounds=(-most, most), row_bound=None)
+    model.fit(X, X[:, 0]).save(tmp_path / "m.json")
+    found = run_graph(dpbench.export(tmp_path / "m.json"), {"X": X})
+    np.testing.assert_allclose(found["prediction"], model.predict(X), rtol=1e-9)
+
+
 @pytest.mark.parametrize(
     ("column", "categories", "classes", "said"),
     [
