@@ -475,3 +475,15 @@ def test_many_steps_keep_their_grid():
     for releases in ([(Poisson(0.5, Gaussian(1.0)), 1000)], [(Laplace(0.1), 50)]):
         whole = tuple(CountedRelease(release, count, "x") for release, count in releases)
         assert "PLD" in spent(whole, 1e-6, ADD_REMOVE).checked_by
+
+
+@pytest.mark.parametrize(("steps", "columns", "delta", "epsilon"), [
+    (1, 7, 2.5e-5, 0.3), (2, 2, 2.5e-5, 1.0), (2, 3, 2.5e-5, 0.3), (3, 2, 1e-6, 0.3), (4, 5, 1e-6, 1.0),
+])  # fmt: skip
+def test_few_laplace_releases_cost_no_more_than_their_noise_was_set_for(steps, columns, delta, epsilon):
+    """Half of the mass of each is at its largest loss: rounded up to a grid, these were up to 1.001 ε."""
+    kinds = ((Laplace(1.0), steps), (PureDP(columns), steps))
+    each = 1 / Tight().noise_scale(kinds, (), epsilon, delta)
+    released = [(Laplace(1 / each), steps), (Laplace(1 / (columns * each)), steps)]
+    whole = tuple(CountedRelease(release, count, "x") for release, count in released)
+    assert 0.99 * epsilon < spent(whole, delta, Relation.REPLACE_ONE).epsilon <= epsilon
