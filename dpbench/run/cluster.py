@@ -24,7 +24,7 @@ from dpbench import datasets
 from dpbench.algorithms import registry
 from dpbench.datasets import loading
 from dpbench.errors import UserError, WorkerDied, how_to_install
-from dpbench.run.execute import OURS, THEIRS, execute, failed_row
+from dpbench.run.execute import OURS, THEIRS, execute
 from dpbench.run.job import Job
 from dpbench.run.row import Point, Row
 from dpbench.version import __version__
@@ -199,10 +199,10 @@ class Cluster:
             return rows
         except KilledWorker as death:
             return WorkerDeath(death.allowed_failures + 1, "KilledWorker")
-        except CancelledError as error:
+        except CancelledError:
             self._alive()
             if losses > LOSSES:
-                return BatchRows([failed_row(job, error) for job in batch], [])
+                return WorkerDeath(losses, "the data that were sent to it were lost each time")
             # The shipment was lost with the worker that held it, so it has to be scattered anew.
             self._shipments.pop(batch[0].recipe.dataset, None)
             return None

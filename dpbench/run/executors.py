@@ -172,7 +172,8 @@ def results(todo: list[Batch], executor: Executor) -> Iterator[tuple[Batch, Batc
                 deaths[index] += ended.times
                 if deaths[index] < ATTEMPTS:
                     continue
-                error = WorkerDied(f"its worker process died {deaths[index]} times ({ended.why})")
+                often = f"its worker process died {deaths[index]} times ({ended.why})"
+                error = WorkerDied(f"{often}; if memory ran out, fewer jobs leave more to each")
                 ended = BatchRows([failed_row(job, error) for job in waiting[index]], [])
             yield waiting.pop(index), ended
 

@@ -19,7 +19,7 @@ from dpbench.datasets import cache as pins
 from dpbench.datasets import loading
 from dpbench.errors import DataError, UserError
 from dpbench.run import cluster as cluster_module
-from dpbench.run import runner
+from dpbench.run import executors, runner
 from dpbench.run.job import make_job
 from dpbench.run.store import Store
 from tests import processes
@@ -268,9 +268,11 @@ def test_a_batch_goes_out_again_with_its_data_and_a_lost_shipment_four_times(mon
     ]  # fmt: skip
     assert {t: type(one) for t, one in ended.items() if t not in (4, 5)} == dict.fromkeys((1, 2, 3, 6), type(done))
     assert ended[5] == cluster_module.WorkerDeath(3, "KilledWorker")
-    (row,) = ended[4].runs
-    assert row.key == batches[4][0].key
-    assert "gone" in row.error
+    assert ended[4] == cluster_module.WorkerDeath(4, "the data that were sent to it were lost each time")
+    ((batch, rows),) = executors.results([batches[4]], Mock(**{"run.return_value": [(0, ended[4])]}))
+    assert batch == batches[4]
+    assert (rows.runs[0].key, rows.runs[0].status) == (batches[4][0].key, "died")  # nobody's code is to blame
+    assert "died 4 times (the data that were sent to it were lost each time); if memory" in rows.runs[0].error
 
 
 MINE = """
