@@ -577,7 +577,7 @@ def test_an_audit_of_ones_own_code_says_where_it_ran_and_how_far_that_can_be_tru
         pass: served: {kept}
     """))  # fmt: skip
     found = [SERVED._replace(code="unconfined")]
-    without = "if it does not reach beyond its own: install bubblewrap to be sure"
+    without = "if it does not reach beyond its own: install\nbubblewrap to be sure"
     assert call("audit", "--algo", "my.py:M")[1].endswith(f"\n\npass: unconfined: {kept}, {without}\n")
     found = [SERVED._replace(defect="two runs differ", runs=0)]
     said = "\nFAIL: my.py:M at ε = 1: two runs differ; --in-process audits it beside the rows\n"

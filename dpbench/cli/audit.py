@@ -8,7 +8,7 @@ import click
 
 import dpbench
 from dpbench.cli.options import ALGORITHMS, EPS, SEED, flag, option
-from dpbench.cli.output import number, print_table
+from dpbench.cli.output import number, print_table, tell
 
 if TYPE_CHECKING:
     from dpbench.auditing.claims import AuditVerdict
@@ -76,19 +76,19 @@ def audit(algorithm: str, epsilon: tuple[float, ...], **given: Any) -> int:
         header = ["algorithm", "ε", "test", "runs", "moves", "bound", "claim", "share", "verdict"]
         print_table(header, rows, right={1, 3, 4, 5, 6, 7})
     if any(done.moved for done in audits):
-        click.echo("moves: how far a neighbour moves a release, over the sensitivity in the ledger; at most 1 if sound")
-        click.echo("bound, claim: of the privacy loss, μ of Gaussian DP or ε; share: one over the other")
+        tell("moves: how far a neighbour moves a release, over the sensitivity in the ledger; at most 1 if sound")
+        tell("bound, claim: of the privacy loss, μ of Gaussian DP or ε; share: one over the other")
     click.echo()
     for line in [*lines, *failed]:
-        click.echo(line)
+        tell(line)
     if failed:
         return 1
     if code := next((done.code for done in audits if done.served), ""):
         # Without a sandbox its code may read files and the memory of the process that holds the rows.
         unless = "" if code == "served" else ", if it does not reach beyond its own: install bubblewrap to be sure"
-        click.echo(f"pass: {code}: it keeps its ε, as the rows are in another process{unless}")
+        tell(f"pass: {code}: it keeps its ε, as the rows are in another process{unless}")
     else:
-        click.echo("pass: no bound is above its claim (at 99 %); a pass proves nothing")
+        tell("pass: no bound is above its claim (at 99 %); a pass proves nothing")
     return 0
 
 

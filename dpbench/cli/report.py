@@ -13,7 +13,7 @@ import dpbench
 from dpbench import frames
 from dpbench.cli import group
 from dpbench.cli.options import RESULTS, experiment, flag, option, out, profile
-from dpbench.cli.output import number, print_columns, print_table
+from dpbench.cli.output import number, print_columns, print_table, tell
 from dpbench.errors import UserError
 
 if TYPE_CHECKING:
@@ -104,13 +104,14 @@ def diff(first: str, second: str | None, errors: float, save: str | None) -> int
         raise UserError(f"{first} and {second} have no setting in common: nothing was compared ({result})")
     if len(result.moved):
         _moved(result.moved)
-        click.echo(f"moved: by more than {errors:g} standard errors; {result.chance:.0f} would have if A and B were "
-                   "independent draws\n")  # fmt: skip
+        chance = f"{result.chance:.0f} would have if A and B were independent draws"
+        tell(f"moved: by more than {errors:g} standard errors; {chance}")
+        click.echo()
     if len(result.changed):
         header = ["experiment", "claim", "A", "B"]
         print_table(header, [list(row) for row in result.changed.to_numpy()])
         click.echo()
-    click.echo(str(result))
+    tell(str(result))
     return 0 if result.same else 1
 
 

@@ -75,7 +75,7 @@ def test_a_mean_moves_beyond_three_errors_of_the_difference(tmp_path, shift, mov
     assert between(a, b, errors=abs(shift) - 0.1).moved["apart"].tolist() == pytest.approx([shift])
 
 
-def test_a_move_is_printed_and_exits_1(tmp_path, capsys):
+def test_a_move_is_printed_and_exits_1(tmp_path, capsys, monkeypatch):
     a, b = written(tmp_path / "a", VALUES), written(tmp_path / "b", np.array(VALUES) + 1)
     assert code(a, b) == 1
     assert capsys.readouterr().out == (
@@ -84,8 +84,11 @@ def test_a_move_is_printed_and_exits_1(tmp_path, capsys):
         "synthetic  dp-gd      1  0.115       0.0065  1.115       0.0065  1.1e+02  T=5\n"
         "moved: by more than 3 standard errors; 0 would have if A and B were independent draws\n\n"
         "1 configurations on both sides: 0 equal to 8 digits, 0 up to rounding, 0 within their errors, 1 moved; "
-        "0 verdicts on both sides, 0 changed\n"
+        "0 verdicts on\nboth sides, 0 changed\n"
     )
+    monkeypatch.setenv("COLUMNS", "60")
+    assert code(a, b) == 1
+    assert max(map(len, capsys.readouterr().out.splitlines()[3:])) <= 60
 
 
 @pytest.mark.parametrize(("status", "value"), [("diverged", 5.0), ("defect", math.nan)])
