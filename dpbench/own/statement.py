@@ -87,7 +87,7 @@ class Statement(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         shown = [
             f"Made {self.made} by {self.mechanism}{settings and f' ({settings})'}",
             f"Guarantee: {self.guarantee}",
-            f"ε = {self.epsilon:g}, δ = {self.delta:.3g}; neighbours: {self.neighbours}",
+            f"Neighbours: {self.neighbours}",
             f"Counts as public: {', '.join(self.public)} ({'M' if self.unit else 'n'} = {self.rows:,})",
             "Releases, and the noise of each:",
         ]

@@ -320,7 +320,7 @@ def test_the_whole_statement_of_rows_and_of_persons():
         "Made 2026-11-26T10:00:00Z by dp-gd (T=3, clip=0.5)",
         "Guarantee: (ε = 1, δ = 1e-06)-DP under replace-one neighbours, holds for the bytes released; counts as "
         "public: n, the schema",
-        "ε = 1, δ = 1e-06; neighbours: one row replaced by any other",
+        "Neighbours: one row replaced by any other",
         "Counts as public: n, the schema (n = 12,345)",
         "Releases, and the noise of each:",
         "  3 × gradient: Gaussian, noise multiplier 40",

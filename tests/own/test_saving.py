@@ -93,7 +93,7 @@ def test_the_command_shows_and_checks_the_statement(saved, capsys):
         main(["model", "statement", str(saved)])
     said = capsys.readouterr().out
     assert not end.value.code
-    for line in ("by dp-gd", "neighbours: one row replaced by any other", "Counts as public: n, the schema",
+    for line in ("by dp-gd", "Neighbours: one row replaced by any other", "Counts as public: n, the schema",
                  "checked: its releases compose to ε = ", "checked: its digest matches its content",
                  "checked: its guarantee claims no more than", "Stated by the file, and impossible to check: n and",
                  "checked: its releases are those of its plan: method, settings, n, columns"):  # fmt: skip
