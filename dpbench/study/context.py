@@ -108,11 +108,13 @@ class Context:
         return f"{what}: {self.command(artefact)}"
 
     def why_missing(self, artefact: str, problem: str = "") -> str:
-        """What stands where rows are missing: the command that makes them, after the one that gets the data."""
+        """What stands where rows are missing: the command that makes them, after the one that gets the data.
+
+        The same on every machine: whether the data are fetched where a figure is drawn says nothing of its rows.
+        """
         dataset = catalogue.recipe_of(problem).dataset if problem else ""
-        if not dataset or datasets.available(dataset):
-            return f"no rows yet\n{self.command(artefact)}"
-        return f"data not fetched\ndpbench fetch {dataset}\n{self.command(artefact)}"
+        fetched = f"dpbench fetch {dataset}\n" if dataset and not datasets.describe(dataset).synthetic else ""
+        return f"not run\n{fetched}{self.command(artefact)}"
 
     def jobs(self, artefact: str) -> list[Job]:
         """The jobs that the artefact's blocks ask for; those with "best" settings as tuned on today's rows."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from dpbench import experiments
+from dpbench import datasets, experiments
 from dpbench.errors import UserError
 from dpbench.run.store import Store
 from dpbench.study.context import Context, contexts, memoised
@@ -42,3 +42,12 @@ def test_what_is_kept_is_computed_once_for_each_context_and_arguments(tmp_path):
         ["quick", "a"], ["full", "a"], ["quick", "b"], ["quick", "aa"]
     ]  # fmt: skip
     assert asked == ["a", "a", "b", "a"]
+
+
+@pytest.mark.parametrize("fetched", [True, False])
+def test_a_gap_is_told_alike_where_the_data_are_fetched_and_where_not(tmp_path, monkeypatch, fetched):
+    monkeypatch.setattr(datasets, "available", lambda name: fetched)
+    context = Context(experiments.get("second_order"), "full", Store(tmp_path, "full", "second_order"))
+    command = "dpbench run --experiment second_order/fig6 --profile full"
+    assert context.why_missing("fig6", "protein") == f"not run\ndpbench fetch protein\n{command}"
+    assert context.why_missing("fig6", "synthetic") == context.why_missing("fig6") == f"not run\n{command}"
