@@ -182,6 +182,24 @@ def test_a_recipe_gives_what_its_data_set_says(X, y, message):
         check_content(DatasetSpec("demo", "Demo", lambda raw: (X, y), 4, 4, "as it is"), X, y)
 
 
+ASKING = """
+from dpbench.algorithms.gradient_descent import DPGradientDescent
+class Mine(DPGradientDescent):
+    name = "my-own"
+    def run(self, problem, W, mechanisms, settings, trace):
+        for _ in range(settings.T + 1):
+            W = W - mechanisms.gaussian(
+                problem.gradient(W), sensitivity=1 / problem.n, rho=mechanisms.budget.rho / 2, label="gradient")
+        return W
+"""
+
+
+def test_a_served_method_that_is_refused_is_told_of_the_line_that_asked(tmp_path):
+    (tmp_path / "mine.py").write_text(ASKING)
+    with pytest.raises(PrivacyError, match=r"release: gradient: beyond its plan \(mine\.py:7\)$"):
+        fit(algorithm=f"{tmp_path / 'mine.py'}:Mine", seed=None, T=2)
+
+
 @pytest.mark.parametrize("what", ["plan", "run"])
 def test_a_served_method_that_raises_is_told_by_the_file_and_line_of_its_author(tmp_path, what):
     text = "from dpbench.algorithms.gradient_descent import DPGradientDescent as GD\n\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import operator
+import re
 import sys
 import tempfile
 import threading
@@ -18,11 +19,12 @@ from dpbench.errors import PrivacyError, UserError
 from dpbench.privacy.exact_release import ExactMechanisms
 from dpbench.problems.exact import ExactSums
 from dpbench.serving import sandbox, wire
-from dpbench.serving.server import MechanismServer
+from dpbench.serving.server import MechanismServer, RefusedRequest
 
 Transcript = Sequence[tuple[bytes, bytes]]  # requests and replies, as they were sent
 Same = Callable[[bytes, bytes], bool]  # of two requests as they were sent
 FILE = "method.py"  # what a method's file is called in the sandbox
+PATIENCE = 5.0  # seconds that a method has to say where it was refused
 LIMITS = sandbox.Limits(seconds=600, wall=1200)
 SERVED, OPEN = "served", "served, not isolated"  # without a sandbox: a guard against mistakes, not against malice
 
@@ -45,6 +47,14 @@ class MethodCode(NamedTuple):
     def failed(self, told: str) -> UserError:
         """What its process tells of a failure, with the line of its author's file."""
         return UserError(told.replace(FILE, self.file))
+
+    def place(self, channel: wire.Channel) -> str:
+        """ " (mine.py:7)": which line asked for what was refused, as its process says; "" where it says no line."""
+        with contextlib.suppress(PrivacyError):  # it ended, or goes on asking
+            if channel.incoming.poll(PATIENCE):
+                line = re.search(r" [(][\w.]+:\d+[)]\Z", channel.receive(wire.FailedRequest).error)
+                return line[0].replace(FILE, self.file) if line else ""
+        return ""
 
 
 class ServedRun(NamedTuple):
@@ -103,6 +113,8 @@ def serve(
             return ServedRun(given, server.serve(channel), server.transcript)
         except UserError as error:
             raise code.failed(str(error)) from None
+        except RefusedRequest as error:
+            raise RefusedRequest(f"{error}{code.place(channel)}") from None
 
 
 def repeat(code: MethodCode, run: ServedRun, limits: sandbox.Limits = LIMITS, same: Same = operator.eq) -> str:
