@@ -18,6 +18,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from dpbench.algorithms.base import Algorithm, AuditCase
 from dpbench.errors import DataError
@@ -88,19 +89,28 @@ class Neighbours(NamedTuple):
         """The same with what differs at another place."""
         order = np.arange(self.first.n)
         order[[self.row, row]] = row, self.row
-        done = {id(one): _like(one, one.X[order], one.y[order]) for one in (self.first, self.second, self.neither)}
-        return Neighbours(done[id(self.first)], done[id(self.second)], done[id(self.neither)], row)
+        return self._remade(lambda one: _like(one, one.X[order], one.y[order]))._replace(row=row)
+
+    def in_sparse(self) -> Neighbours:
+        """The same rows in sparse matrices."""
+        return self._remade(lambda one: _like(one, csr_array(one.X), one.y))
+
+    def _remade(self, made: Callable[[Problem], Problem]) -> Neighbours:
+        """Of problems that are made of these; one that stands twice is made once."""
+        done = {id(one): made(one) for one in self[:3]}
+        return Neighbours(done[id(self.first)], done[id(self.second)], done[id(self.neither)], self.row)
 
 
-def _like(problem: Problem, X: np.ndarray, y: np.ndarray) -> Problem:
+def _like(problem: Problem, X: Any, y: np.ndarray) -> Problem:
     """`problem` on other rows."""
     bound, norm = problem.row_bound, problem.row_bound_norm
     return _problem(X, y, loss=problem.loss, l1=problem.l1, l2=problem.l2, row_bound=bound, row_bound_norm=norm)
 
 
-def _problem(X: np.ndarray, y: np.ndarray, **declared: Any) -> Problem:
+def _problem(X: Any, y: np.ndarray, **declared: Any) -> Problem:
     # Not to be written to: all runs have the same rows, and a method that changed them would be compared with itself.
-    X.flags.writeable = y.flags.writeable = False
+    for array in (X if isinstance(X, np.ndarray) else X.data, y):
+        array.flags.writeable = False
     return Problem(X, y, **declared)
 
 
