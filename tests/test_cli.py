@@ -7,6 +7,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from types import SimpleNamespace as Made
 
 import click
 import numpy as np
@@ -446,9 +447,14 @@ def test_an_option_is_an_argument_of_the_function(verb):
     first, _, second = verb.partition(" ")
     command = group.get_command(None, first)
     functions, own = CALLS[verb]
-    options = {one.name for one in (command.commands[second] if second else command).params} - own
-    arguments = {name for function in functions for name in inspect.signature(function).parameters}
-    assert options == arguments - LISTENERS
+    command = command.commands[second] if second else command
+    arguments = [one for function in functions for one in inspect.signature(function).parameters.values()]
+    assert {one.name for one in command.params} - own == {one.name for one in arguments} - LISTENERS
+    # What a user leaves out is what a caller leaves out.
+    without = {one.name: one.get_default(click.Context(command)) for one in command.params if not one.required}
+    given = {name: one[0] if isinstance(one, list) else one for name, one in without.items()}
+    known = [one for one in arguments if isinstance(given.get(one.name), bool | int | float | str)]
+    assert [(one.name, one.default) for one in known] == [(one.name, given[one.name]) for one in known]
 
 
 def test_every_verb_has_its_calls():
@@ -470,6 +476,23 @@ def test_reproduce_calls_the_other_verbs_and_stops_where_one_fails(monkeypatch, 
         "$ dpbench run --experiment all --profile quick",
         "error: no room",
     ]
+
+
+@pytest.mark.parametrize(("codes", "ended"), [([0, None, 0, 0], 0), ([0, 1], 1), ([0, 0, 0, 1], 1)])
+def test_reproduce_ends_with_the_first_code_that_is_not_0(monkeypatch, codes, ended):
+    called = []
+    monkeypatch.setattr(group, "main", lambda words, **_: called.append(words[0]) or codes[len(called) - 1])
+    assert group.get_command(None, "reproduce").callback() == ended
+    assert called == ["fetch", "run", "report", "diff"][: len(codes)]
+
+
+def test_too_little_memory_is_one_line(call, monkeypatch):
+    def full(name):
+        raise MemoryError
+
+    monkeypatch.setattr(dpbench, "listed", full)
+    told = "out of memory; take fewer rows, fewer processes (--jobs 1) or a machine with more of it"
+    assert call("list", "losses") == (2, "", f"error: {told}\n")
 
 
 def test_a_file_that_ends_too_early_is_not_taken_for_ctrl_d(monkeypatch):
@@ -582,6 +605,80 @@ def test_an_audit_of_ones_own_code_says_where_it_ran_and_how_far_that_can_be_tru
     found = [SERVED._replace(defect="two runs differ", runs=0)]
     said = "\nFAIL: my.py:M at ε = 1: two runs differ; --in-process audits it beside the rows\n"
     assert call("audit", "--algo", "my.py:M")[:2] == (1, said)
+
+
+FOLDER = {"results": "results"}
+METHOD = Made(manifest=Made(method="mine", title="My method"))
+PASSED = {"replicates": [Made(rows=[1, 2]), Made(rows=[3])], "how": "isolated", "left_out": {}, "problems": []}
+CHECKED = Made(submission=METHOD, **PASSED, sound=True, placed=True)
+HOLDS = {"manifest": Made(experiment="mine", title="My paper", profile="quick", distribution="my-paper 1.0"),
+         "rows": 12345, "digest": "abc", "code_versions": ["0.1", "0.2", "0.3"], "outcome": "holds", "problems": [],
+         "unchecked": [], "accepted": [], "checked": ["12 keys"]}  # fmt: skip
+CHECK, ON_FULL = {"profile": "full", "problems": (), "trusted": False, "jobs": None, **FOLDER}, {"profile": "full"}
+DONE = {"second_order": (1, 2345), "nonconvex": (1200, 0)}
+
+
+@pytest.mark.parametrize(
+    ("words", "function", "result", "given", "said"),
+    [
+        ("archive mine", "archive",
+         Made(path="mine-full.zip", rows=1234, planned=23456, left_out=["data.bin"], digest="abc"),
+         (("mine", "full"), {"out": None, **FOLDER}),
+         (0, "mine-full.zip: 1,234 rows of the 23,456 runs of its grid\ndigest: abc\n",
+          "left out, as too large for code: data.bin\n")),
+        ("verify mine.zip --accept seconds", "verify", Made(**HOLDS),
+         (("mine.zip",), {"sample": 5, "seed": None, "accept": ("seconds",)}),
+         (0, "mine (My paper), quick profile: HOLDS\n12,345 rows of my-paper 1.0, by 0.1, 0.2, 0.3\ndigest: abc\n"
+          "  checked      12 keys\n", "")),
+        ("verify mine.zip --seed 7", "verify",
+         Made(**HOLDS | {"outcome": "wrong", "problems": ["a", "b"], "unchecked": ["c"], "accepted": ["d"],
+                         "code_versions": ["0.1", "0.2", "0.3", "0.4", "0.5"]}),
+         (("mine.zip",), {"sample": 5, "seed": 7, "accept": ()}),
+         (1, "mine (My paper), quick profile: WRONG\n"
+          "12,345 rows of my-paper 1.0, by 0.1, 0.2, 0.3 and 2 others\ndigest: abc\n"
+          "  WRONG        a\n  WRONG        b\n  NOT CHECKED  c\n  accepted     d\n  checked      12 keys\n", "")),
+        ("verify mine.zip", "verify", Made(**HOLDS | {"outcome": "not checked"}), None,
+         (3, "mine (My paper), quick profile: NOT CHECKED\n12,345 rows of my-paper 1.0, by 0.1, 0.2, 0.3\n"
+          "digest: abc\n  checked      12 keys\n", "")),
+        ("submit --check mine.zip", "check_submission", CHECKED, (("mine.zip",), CHECK),
+         (0, "mine (My method): 3 runs on private copies; isolated\nmine.zip: sound, with a place\n", "")),
+        ("submit --check mine.zip", "check_submission", Made(**vars(CHECKED) | {"placed": False}), None,
+         (0, "mine (My method): 3 runs on private copies; isolated\nmine.zip: sound; without a sandbox (bubblewrap) "
+          "around it, so it would have no place\n", "")),
+        ("submit --check mine.zip", "check_submission",
+         Made(**vars(CHECKED) | {"sound": False, "left_out": {"a1a": "not fetched"}, "problems": ["two runs differ"]}),
+         None,
+         (1, "  left out  a1a: not fetched\n  WRONG     two runs differ\n"
+          "mine (My method): 3 runs on private copies; isolated\nmine.zip: its check fails\n", "")),
+        ("board merge mine.zip", "merge", "3 runs added",
+         (("mine.zip",), {"replace": False, "trusted": False, "jobs": None, **ON_FULL, **FOLDER}),
+         (0, "3 runs added; next: dpbench report --experiment leaderboard\n", "")),
+        ("status --compact", "compact", DONE, (("all",), ON_FULL | FOLDER),
+         (0, "second_order: 1 row kept, 2,345 dropped\nnonconvex: 1,200 rows kept, 0 dropped\n", "")),
+        ("status --compact --experiment mine --profile quick", "compact", {},
+         (("mine",), {"profile": "quick"} | FOLDER), (0, "", "")),
+        ("list --cite", "cite", "@misc{x}\n", ((None,), {}), (0, "@misc{x}\n", "")),
+        ("schema t.csv --check s.toml", "check_data", [], (("t.csv", "s.toml"), {}),
+         (0, "t.csv: every cell is as s.toml says\n", "")),
+        ("schema t.csv --check s.toml", "check_data", ["a: b"], None, (1, "a: b\n", "")),
+        ("model export m.json --out m.onnx", "export", None, (("m.json",), {"out": "m.onnx"}),
+         (0, "", "wrote m.onnx\n")),
+        ("compare --data t.csv --forget", "forget", ["a", "b"], (("t.csv",), FOLDER),
+         (0, "removed a\nremoved b\n", "")),
+        ("compare --data t.csv --forget", "forget", [], None, (0, "nothing is kept of t.csv\n", "")),
+        ("report --experiment mine", "report", None, (("mine",), {"profile": None, "figures": "figures", **FOLDER}),
+         (0, "", "")),
+        ("diff a --save s.json", "summarise", 12345, (("a", "s.json"), {}), (0, "s.json: 12,345 settings\n", "")),
+        ("new loss log-cosh", "new", ["log-cosh/a", "log-cosh/b"], (("loss", "log-cosh"), {"out": "."}),
+         (0, "log-cosh/a\nlog-cosh/b\n", "next: pip install -e ./log-cosh, then see its README.md\n")),
+    ],
+)  # fmt: skip
+def test_a_verb_asks_its_function_once_and_tells_what_it_found(call, monkeypatch, words, function, result, given, said):
+    asked = []
+    monkeypatch.setattr(dpbench, function, lambda *parts, **named: asked.append((parts, named)) or result)
+    assert call(*words.split()) == said
+    ((parts, named),) = asked
+    assert given is None or (parts, {name: one for name, one in named.items() if name != "notify"}) == given
 
 
 def forecast(method, epsilon, beats, kept):

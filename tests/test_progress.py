@@ -48,10 +48,25 @@ def test_a_second_phase_starts_its_own_clock(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr("sys.stderr", screen)
     with progress() as report:
-        for done, share, at in ((1, 0.1, 20.0), (40, 1.0, 40.0), (1, 0.5, 60.0)):
+        for done, share, at in ((1, 0.1, 20.0), (40, 1.0, 30.0), (1, 0.5, 60.0)):
             now[0] = at
             report(state(done, share))
-    assert [re.search(r"ETA (\S+)", line)[1] for line in screen.getvalue().splitlines()] == ["3:00", "0:00", "0:20"]
+    assert [re.search(r"ETA (\S+)", line)[1] for line in screen.getvalue().splitlines()] == ["3:00", "0:00", "0:30"]
+
+
+@pytest.mark.parametrize(("screen", "often"), [(io.StringIO(), 15.0), (Terminal(), 0.1)])
+def test_a_file_has_a_line_each_quarter_of_a_minute_and_a_terminal_ten_each_second(monkeypatch, screen, often):
+    now = [0.0]
+    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress() as report:
+        for after in (0.0, 0.99, 1.0, 1.99, 2.01):
+            now[0] = after * often
+            report(state(1 + int(after), 0.1))
+    shown = [int(done) for done in re.findall(r"(\d+)/40 runs", screen.getvalue())]
+    assert shown == [2, 3]
+    assert screen.getvalue().endswith("\r\n" if isinstance(screen, Terminal) else "ε = 1\n")
 
 
 def test_a_download_into_a_file_has_a_line_at_its_begin_and_one_at_its_end(monkeypatch):
@@ -60,7 +75,8 @@ def test_a_download_into_a_file_has_a_line_at_its_begin_and_one_at_its_end(monke
     with progress() as report:
         for done in (0, 1_000_000, 2_000_000):
             report.download("a1a", done, 2_000_000)
-    assert screen.getvalue().splitlines() == ["a1a: 0.0 of 2.0 MB", "a1a: 2.0 of 2.0 MB"]
+        report.download("adult", 1_500_000, 0)  # nobody says how many bytes there are
+    assert screen.getvalue().splitlines() == ["a1a: 0.0 of 2.0 MB", "a1a: 2.0 of 2.0 MB", "adult: 1.5 MB"]
 
 
 def test_the_eta_stands_at_nothing_only_at_the_end():
@@ -99,11 +115,11 @@ def test_work_other_than_runs_has_its_share_its_time_and_a_clock_of_its_own(monk
             ("rows", 0.0, 100.0),
             ("rows", 0.25, 130.0),
             ("noise", 0.5, 140.0),
-            ("noise", 1.0, 150.0),
+            ("noise", 1.0, 144.0),
         ):
             now[0] = at
             report.reading(what, share)
     assert screen.getvalue().splitlines() == [
         "reading, rows   25 %  elapsed 0:30  ETA 1:30",
-        "reading, noise  100 %  elapsed 0:10  ETA 0:00",
+        "reading, noise  100 %  elapsed 0:04  ETA 0:00",
     ]

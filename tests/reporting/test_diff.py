@@ -91,6 +91,21 @@ def test_a_move_is_printed_and_exits_1(tmp_path, capsys, monkeypatch):
     assert max(map(len, capsys.readouterr().out.splitlines()[3:])) <= 60
 
 
+def test_of_many_moves_the_largest_25_are_printed_to_so_many_digits(tmp_path, capsys):
+    for root, step in (("a", 0.0), ("b", 0.001234567)):
+        for i in range(1, 28):
+            values = np.array([0.1234567, 0.1234568]) + i * step
+            written(tmp_path / root, values, epsilon=float(i), settings=json.dumps({"T": i}))
+    assert code(tmp_path / "a" / "quick", tmp_path / "b" / "quick", "--errors", "2.5") == 1
+    head, _, *lines, more, moved, _, counts = capsys.readouterr().out.splitlines()
+    assert head.split("  ")[0] == "problem"
+    assert [int(line.split("T=")[1]) for line in lines] == [*range(27, 2, -1)]
+    assert lines[0].split() == ["synthetic", "dp-gd", "27", "0.12346", "5e-08", "0.15679", "5e-08", "4.7e+05", "T=27"]
+    assert more == "… and 2 more"
+    assert moved.startswith("moved: by more than 2.5 standard errors; 3 would have if A and B")
+    assert counts.startswith("27 configurations on both sides: 0 equal")
+
+
 @pytest.mark.parametrize(("status", "value"), [("diverged", 5.0), ("defect", math.nan)])
 def test_what_diverged_or_failed_on_one_side_has_moved(tmp_path, status, value):
     a = load(written(tmp_path / "a", VALUES))

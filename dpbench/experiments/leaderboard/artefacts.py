@@ -191,8 +191,9 @@ def _against(one: headline.Against, column: str) -> str:
     if one.equal == one.families:
         return "it is the default"
     if column == HELD:
-        # An end that is not 0 is not told as 0: the verdict is by its sign.
-        low, high = (f"{end:.0f}" if abs(end) >= 0.5 else f"{end:.1g}" for end in (-100 * one.high, -100 * one.low))
+        # An end that is not 0 is not told as 0, and 0 is not as -0: the verdict is by its sign.
+        ends = (0 - 100 * one.high, 0 - 100 * one.low)
+        low, high = (f"{end:.0f}" if abs(end) >= 0.5 else f"{end:.1g}" for end in ends)
         told = f"{round(-100 * one.difference):+d} [{low}, {high}]"
     else:
         told = f"{two(one.difference)} [{two(one.low)}, {two(one.high)}]"
