@@ -1,5 +1,6 @@
 """The command line as a user meets it: each mistake is one line, exit codes can be trusted."""
 
+import dataclasses
 import inspect
 import os
 import signal
@@ -352,7 +353,8 @@ def test_from_a_table_to_a_decided_schema(tmp_path, monkeypatch, call):
         "dpbench schema t.csv --check 'my s.toml'\n"
         in call("schema", "t.csv", "--target", "label", "--out", "my s.toml")[1]
     )  # as a shell takes it
-    assert call("schema", "t.csv", "--target", "label")[1] == (tmp_path / "s.toml").read_text()
+    code, out, _ = call("schema", "t.csv", "--target", "label")
+    assert (code, out) == (0, (tmp_path / "s.toml").read_text())
     code, out, _ = call("schema", "t.csv", "--check", "s.toml")
     assert (code, out.count("came from the data: decide")) == (1, 4)
     text = (tmp_path / "s.toml").read_text().replace("20.0, 59.0", "0, 50")
@@ -775,6 +777,7 @@ def ranked(*methods):
     columns = ["algorithm", "rank", "beaten_by", "mean", "private", "counts_public"]
     scores = {"spread": 0.02, "accuracy": 0.8, "auc": 0.85, "balanced": 0.7, "precision": 0.6, "calibration": 0.05}
     more = {"gain": 0.1, "gain_se": 0.01, "gain_spread": 0.02, "epsilon": 1.0, "delta": 1e-6, "accounting": "tight"}
+    more |= {"loss_gain": 0.1, "loss_gain_se": 0.01}
     return pd.DataFrame(methods, columns=columns).assign(settings='{"T":5}', code="built in", **scores, **more)
 
 
@@ -827,3 +830,12 @@ def test_a_comparison_shows_the_five_best_the_strictly_private_first_and_who_is_
     """)  # fmt: skip
     assert call("compare", "--data", "t.csv", "--debug")[2].endswith("a traceback\nPrice.\n")
     assert "more method" not in call("compare", "--data", "t.csv", "--all")[1]
+    code, out, err = call("compare", "--data", "t.csv", "--seeds", 2)
+    assert "Means over 2 seeds ±" in out
+    found = dataclasses.replace(found, rankings=[other], snippet="")
+    code, out, err = call("compare", "--data", "t.csv")
+    assert (code, err) == (0, "left out: dp-tr, opt: loss\nleft out: dp-mf: slow\n")
+    assert out.startswith("#   method")
+    assert out.endswith("Take aop.\n")
+    found = dataclasses.replace(found, rankings=[dataclasses.replace(other, table=table[:0])])  # nothing to recommend
+    assert call("compare", "--data", "t.csv")[0] == 1

@@ -119,9 +119,8 @@ def _explain(comparison: Comparison, seeds: int) -> None:
     )
     told: dict[str, list[str]] = {}
     for one in comparison.rankings:
-        where = f" (ε = {one.epsilon:g})" if len(comparison.rankings) > 1 else ""
         for line in by_reason({**one.left_out, **one.failed}):
-            told.setdefault(line, []).append(where)
+            told.setdefault(line, []).append(f" (ε = {one.epsilon:g})")
     # A reason that holds at every ε is said once.
     for line, places in told.items():
         everywhere = len(places) == len(comparison.rankings)

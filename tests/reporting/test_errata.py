@@ -437,6 +437,54 @@ def test_a_reader_sees_at_once_what_is_false_unproved_or_harmless(entries, made_
     assert set(errata_pages.data()["category"]) <= set(errata_pages.CATEGORIES)
 
 
+MADE_UP = (
+    ("one", [Case("T = 1", 2.0, 1.0, 1.5), Case("T = 2", 1.0, 0.5, math.inf)]),
+    ("two", [Case("n = 9", 1.0, 0.004, 0.9)]),
+    ("three", [Case("a", 1.0, 2321.4, 12345.6), Case("b", 1.0, 9.0, 9.0, part=True)]),
+    ("four", "data set x is not fetched; run: dpbench fetch x"),
+)
+
+
+def test_the_page_has_the_worst_first_each_with_its_factor_and_the_paper_of_it(monkeypatch):
+    made = tuple(
+        ("paper", Erratum(name, f"Entry {name}", "Half.", "The other half.", "Closed form.", None),
+         cases if isinstance(cases, str) else tuple(cases)) for name, cases in MADE_UP
+    )  # fmt: skip
+    monkeypatch.setattr(errata_pages, "computed", functools.cache(lambda: made))
+    assert errata_pages.overview() == [
+        (
+            "three",
+            "false statement",
+            ["paper: Entry three", "9 times", "2,320 times", "12,300 times", "false statement"],
+        ),
+        ("one", "unproved", ["paper: Entry one", "–", "0.5 times", "no bound", "unproved"]),
+        ("two", "harmless", ["paper: Entry two", "–", "below 0.01 times", "0.9 times", "harmless"]),
+        ("four", "needs data", ["paper: Entry four", "–", "–", "–", "needs data"]),
+    ]
+    said = "Of 4 entries, 1 state an ε that some neighbours break, 1 state an ε that is not proved, and 1 are harmless"
+    assert errata_pages.summary() == f"{said}; 1 need data that are not fetched."
+    with monkeypatch.context() as patch:
+        patch.setattr(errata_pages, "computed", lambda: made[:3])
+        assert errata_pages.summary() == f"{said}.".replace("4", "3")
+    data = errata_pages.data()
+    assert data.to_numpy().tolist()[1:3] == [
+        ["one", "paper", "unproved", "T = 2", 1.0, 0.5, math.inf, "unproved"],
+        ["two", "paper", "harmless", "n = 9", 1.0, 0.004, 0.9, "holds, with noise to spare"],
+    ]
+    assert list(data) == [
+        "erratum", "experiment", "category", "setting", "stated", "at_least", "at_most", "verdict"
+    ]  # fmt: skip
+    assert errata_pages.cells(made[2][2])[0] == ["a", "1", "2321", "1.235e+04", "false"]
+    text, body = errata_pages.text(), errata_pages.body()
+    assert "\n\n## paper: Entry four (needs data)\n\n**What was run.** Half.\n" in text
+    assert text.endswith("\ngap: data set x is not fetched; run: dpbench fetch x\n")
+    assert '<p class="gap">Gap: data set x is not fetched; run: <code>dpbench fetch x</code></p>' in body
+    order = [body.index(f'id="{name}"') for name, _ in MADE_UP]
+    assert order == sorted(order)
+    assert body.count('<a href="#') == len(MADE_UP)
+    assert '<a href="#two">paper: Entry two</a>' in body
+
+
 @pytest.mark.thorough
 def test_data_not_at_hand_is_a_gap_that_says_what_to_fetch(entries, tmp_path):
     assert (

@@ -1,11 +1,13 @@
 """The rows of an experiment, of one data set a problem; what is computed of them is computed once."""
 
+import pandas as pd
 import pytest
 
 from dpbench import datasets, experiments
 from dpbench.errors import UserError
 from dpbench.run.store import Store
 from dpbench.study.context import Context, contexts, memoised
+from dpbench.study.grid import GridEntry
 from tests.batches import write
 
 
@@ -51,3 +53,55 @@ def test_a_gap_is_told_alike_where_the_data_are_fetched_and_where_not(tmp_path, 
     command = "dpbench run --experiment second_order/fig6 --profile full"
     assert context.why_missing("fig6", "protein") == f"not run\ndpbench fetch protein\n{command}"
     assert context.why_missing("fig6", "synthetic") == context.why_missing("fig6") == f"not run\n{command}"
+
+
+def block(**more):
+    """A block of the artefact "t", whose rows `behind` tells of."""
+    whole = {"problems": ["synthetic", "a1a"], "algorithms": ["dp-gd", "dp-sgd"], "epsilon": [1.0], "seeds": 2}
+    return GridEntry(**whole | {"artefacts": ["t"]} | more)
+
+
+TUNED = {"settings": {"T": "best", "step": ["best"], "clip": "best"}}
+TRIES = block(artefacts=[], problems=["adult"], settings={"T": [3, 5]})
+
+
+@pytest.mark.parametrize(
+    ("blocks", "rows", "told"),
+    [
+        ([block()], [row("dp-gd"), row("dp-gd", seed=1)],
+         "n = 10,000; 2 seeds; accounting bs16; add-remove neighbours"),
+        ([block()], [row("dp-gd")], "n = 10,000; 1 seed; accounting bs16; add-remove neighbours"),
+        ([block()], [row("dp-gd"), row("dp-sgd"), row("dp-sgd", seed=1), row("dp-gd", "a1a", accounting="tight")],
+         "n = 10,000 to 30,956; 1 to 2 seeds; accounting bs16 or tight; add-remove neighbours"),
+        # Of the timed runs alone where there are no others; those of other problems and methods are not shown.
+        ([block()], [row("dp-gd"), row("dp-gd", timed=1, seed=1), row("aop", seed=2), row("dp-gd", "adult", seed=3)],
+         "n = 10,000; 1 seed; accounting bs16; add-remove neighbours"),
+        ([block()], [row("dp-gd", timed=1, seed=seed, relation=None) for seed in (1, 2, 2)],
+         "n = 10,000; 2 seeds; accounting bs16; unknown neighbours"),
+        ([block(problems=["nowhere"])], [row("dp-gd", "nowhere")], "1 seed; accounting bs16; add-remove neighbours"),
+        ([block()], [], ""),
+        # Blocks that only try settings are not of the artefact.
+        ([block(**TUNED), block(settings={"T": "best"}), TRIES], [row("dp-gd"), row("dp-gd", "adult")],
+         "n = 10,000; 1 seed; accounting bs16; add-remove neighbours; "
+         "T, clip tuned to the lowest mean, on the same seeds (not private)"),
+        ([block(**TUNED, held_out=True)], [row("dp-gd")],
+         "n = 10,000; 1 seed; accounting bs16; add-remove neighbours; "
+         "T, clip tuned to the lowest mean, chosen on half of the seeds, scored on the others (not private)"),
+        ([TRIES], [row("dp-gd"), row("dp-gd", "adult")], "n = 45,222; 1 seed; accounting bs16; add-remove neighbours"),
+    ],
+)  # fmt: skip
+def test_what_is_behind_an_artefact_is_told_in_a_sentence(monkeypatch, blocks, rows, told):
+    monkeypatch.setattr(Context, "blocks", lambda context, artefact: blocks)
+    monkeypatch.setattr(Context, "rows", lambda context, artefact: pd.DataFrame(rows, columns=[*row("")]))
+    assert Context(None, "quick", None).behind("t") == (f"Rows: {told}." if told else "")
+
+
+def test_a_gap_names_the_command_and_before_it_that_which_gets_the_data(monkeypatch):
+    context = Context(experiments.get("second_order"), "full", None)
+    run = "dpbench run --experiment second_order/fig2 --profile full"
+    assert context.command("") == "dpbench run --experiment second_order --profile full"
+    assert context.gap("fig2", "a1a") == f"a1a: {run}"
+    monkeypatch.setattr("dpbench.datasets.available", lambda name: name == "synthetic")
+    for problem, first in (("", "no rows yet"), ("synthetic", "no rows yet"),
+                           ("covertype12-logistic", "data not fetched\ndpbench fetch covertype12")):  # fmt: skip
+        assert context.why_missing("fig2", problem) == f"{first}\n{run}"

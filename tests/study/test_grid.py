@@ -3,7 +3,9 @@
 import pytest
 
 from dpbench.errors import UserError
-from dpbench.study.grid import load_grid, serving
+from dpbench.study.claims import Artefact
+from dpbench.study.experiment import Experiment
+from dpbench.study.grid import GridEntry, load_grid, serving
 
 GRID = """
 [define]
@@ -84,3 +86,50 @@ def test_a_mistake_is_one_line_with_its_path(load, old, new, line):
         load(GRID.replace(old, new))
     assert line in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def of_blocks(**profiles):
+    """A paper with an artefact "table" and blocks by profile, as (artefacts, problems)."""
+
+    class Made(Experiment):
+        def grid(self, config=None):
+            shared = {"algorithms": ["dp-gd"], "epsilon": [1.0], "seeds": 1}
+            return {name: [GridEntry(artefacts=a, problems=p, **shared) for a, p in blocks]
+                    for name, blocks in profiles.items()}  # fmt: skip
+
+    made = Made("mine", "Mine", "Nobody", "mine")
+    vars(made)["artefacts"] = (Artefact("table", "Table 1", None),)
+    return made
+
+
+@pytest.mark.parametrize(
+    ("profiles", "asked", "told"),
+    [
+        ({"full": []}, ("fulll",), "unknown profile 'fulll': did you mean full?"),
+        ({"full": []}, ("fulll", None, "g.toml"), "g.toml: unknown profile 'fulll': did you mean full?"),
+        ({}, ("full",), "unknown profile 'full': the grid has none; add [profiles.full]"),
+        ({"full": []}, ("full", "tables"), "mine has no artefact 'tables': did you mean table?"),
+        (
+            {"full": [(["table"], []), (["table", "tabel", "a"], [])]},
+            ("full",),
+            "mine has no artefact 'a': known: table",
+        ),
+        ({"full": [(["tabel"], [])]}, ("full", "table"), "mine has no artefact 'tabel': did you mean table?"),
+        ({"full": [(["planted"], [])]}, ("full",), "mine has no artefact 'planted': known: table"),
+    ],
+)
+def test_a_name_that_a_grid_has_wrong_is_told_with_the_right_one(profiles, asked, told):
+    with pytest.raises(UserError) as error:
+        of_blocks(**profiles).blocks(*asked)
+    assert str(error.value) == told
+
+
+def test_the_problems_of_a_profile_come_in_the_order_of_the_grid_each_once():
+    one = of_blocks(full=[([], ["b", "a"]), (["table"], ["c", "a"])], quick=[([], ["d", "b"])])
+    assert (one.problems(), one.problems("quick"), one.problems("none")) == (
+        ["b", "a", "c"], ["d", "b"], ["b", "a", "c", "d"]
+    )  # fmt: skip
+    assert [block.problems for block in one.blocks("full", "table")] == [["c", "a"]]
+    assert one.has(one.blocks("quick"), "quick")
+    assert not one.has(one.blocks("quick"), "full")
+    assert not one.has(one.blocks("quick"), "none")

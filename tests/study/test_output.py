@@ -8,8 +8,9 @@ import pytest
 
 from dpbench.algorithms import registry
 from dpbench.algorithms.base import Algorithm
+from dpbench.errors import UserError
 from dpbench.study.output import Figure, Table, escaped, latex, markdown
-from dpbench.study.style import LOOKS, figure_style, gap, look
+from dpbench.study.style import LOOKS, figure_style, gap, look, tick_alike
 
 
 def test_markdown_columns_line_up():
@@ -82,6 +83,25 @@ def test_a_table_comes_in_every_format(tmp_path):
     assert "\\toprule" in (tmp_path / "t.tex").read_text()
 
 
+@pytest.mark.parametrize(
+    ("raised", "cause", "told"),
+    [
+        (OSError(28, "No space left on device"), None, "cannot write to {folder}: No space left on device"),
+        (RuntimeError("png"), OSError(13, "Permission denied"), "cannot write to {folder}: Permission denied"),
+        (ZeroDivisionError("odd"), None, None),
+    ],
+)
+def test_a_folder_that_cannot_be_written_is_a_line_and_any_other_error_stays(tmp_path, raised, cause, told):
+    class Odd(Table):
+        def _write(self, stem, title):
+            raise raised from cause
+
+    with pytest.raises(UserError if told else type(raised)) as error:
+        Odd(pd.DataFrame()).save(tmp_path / "t", "Title")
+    assert str(error.value) == (told.format(folder=tmp_path) if told else "odd")
+    assert not list(tmp_path.iterdir())
+
+
 def test_what_a_table_says_is_made_of_the_data_it_saves():
     records = [{"n": 3, "failed": 1, "T": 9}, {"n": 12345, "failed": 0, "T": 9}]
     columns = {"rows": "{n:,}", "failed": "{failed} of {T}", "all": lambda one: "no" if one["failed"] else "yes"}
@@ -132,6 +152,30 @@ def test_logarithmic_ticks_have_one_style(tmp_path, high, labels):
         assert labels <= shown
         assert {tick.get_text() for tick in axis.get_yticklabels(minor=True)} <= {""}
         assert [tick.get_text() for tick in own.get_yticklabels()] == ["mine"]
+
+
+@pytest.mark.parametrize(
+    ("ends", "labels"),
+    [
+        ((1, 99), ["1", "2", "5", "10", "20", "50"]),
+        ((1, 100), ["1", "10", "100"]),  # two decades
+        ((0.1, 2e5), ["0.1", "1", "10", "100", "1000", "10000", "100000"]),
+        ((0.1, 2.1e5), None),  # powers of ten
+        ((1.1e-5, 1e-2), ["0.0001", "0.001", "0.01"]),
+        ((1e-5, 1e-2), None),
+    ],
+)
+def test_ticks_have_plain_numbers_while_these_are_short(ends, labels):
+    with figure_style() as plt:
+        figure, axis = plt.subplots(figsize=(4, 4))
+        axis.set(xscale="log", xlim=ends)
+        tick_alike(figure)
+        figure.draw_without_rendering()
+        low, high = ends
+        shown = [tick.get_text() for tick, at in zip(axis.get_xticklabels(), axis.get_xticks(), strict=True)
+                 if low <= at <= high]  # fmt: skip
+        assert shown == labels if labels else {label[:1] for label in shown} == {"$"}
+        assert axis.get_yscale() == "linear"
 
 
 def test_a_table_that_is_crossed_has_a_line_a_key_and_names_the_cells_that_are_missing():

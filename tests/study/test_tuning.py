@@ -6,7 +6,7 @@ import pytest
 
 from dpbench.run.job import make_job
 from dpbench.run.row import RUNS
-from dpbench.study.tuning import RunColumns, Tuner, best, choose
+from dpbench.study.tuning import RunColumns, Tuner, best, choose, chosen
 
 
 def frame(*cases):
@@ -104,3 +104,50 @@ def test_tables_and_grids_tune_by_one_rule(split):
         runs = frame(*cases)
         (row,) = best(runs, split=split).itertuples()
         assert tuned(runs, split=split) == {"T": row.T}
+
+
+def test_several_rows_of_a_seed_count_as_their_mean_and_all_of_them_are_scored():
+    """As an -opt method that is asked for T and for 2T, and runs the same T' twice."""
+    rows = pd.DataFrame(
+        [("a", 0, 0.1), ("b", 0, 0.2), ("a", 0, 0.5), ("b", 1, 0.2), ("a", 1, 0.2), ("b", 1, 0.3)],
+        columns=["setting", "seed", "excess"],
+    ).assign(problem="p")
+    assert chosen(rows, ["problem"], ["setting"]).index.tolist() == [1, 3, 5]
+    assert chosen(rows, ["problem"], ["setting"], split=1)["excess"].tolist() == [0.2, 0.3]
+    assert chosen(rows.assign(other=-rows["excess"]), ["problem"], ["setting"], "other").index.tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize(
+    ("losses", "ends"),
+    [
+        ({3: 0.1, 10: 0.2, 30: 0.3}, (3, "smallest")),
+        ({3: 0.2, 10: 0.1, 30: 0.3}, (10, "")),
+        ({3: 0.3, 10: 0.2, 30: 0.1}, (30, "largest")),
+        ({1: 0.1, 10: 0.2}, (1, "")),  # no T is smaller
+        ({10: 0.1}, (10, "")),  # nothing else was tried
+        ({3: 0.1, 10: 0.1}, (3, "smallest")),  # of equals the smallest
+    ],
+)
+def test_a_table_says_where_the_best_T_ends_the_grid(losses, ends):
+    runs = frame(*(({"T": T}, loss) for T, loss in losses.items()))
+    (row,) = best(runs).itertuples()
+    assert (row.T, row.at_end) == ends
+    assert row.seeds == 2
+
+
+@pytest.mark.parametrize(
+    ("sizes", "compared"),
+    [
+        ((5, 10), True),
+        ((4, 10), False),
+        ((4, 8), True),
+        ((3, 8), False),
+        ((1, 2), True),
+        ((0, 4), False),
+        ((5, 99), True),
+    ],
+)
+def test_a_setting_is_compared_with_half_the_seeds_of_another_or_five(sizes, compared):
+    few, many = sizes
+    losses = arrays({"few": dict.fromkeys(range(few), 0.1), "many": dict.fromkeys(range(many), 0.2)})
+    assert choose(losses)[0] == ("few" if compared else "many")

@@ -1,6 +1,8 @@
 """The judge, on synthetic papers of known law."""
 
+import math
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,9 +11,21 @@ import pytest
 
 import dpbench
 from dpbench.study import laws, printed, value_verdict
-from dpbench.study.headline import headline
+from dpbench.study.headline import Headline, headline
 from dpbench.study.printed import ALL, COUNT, FIXED, ROUNDED, STD, Number
-from dpbench.study.value_verdict import HONEST, NOT_PUBLIC, Outcome, Place, PublishedValue, Switch, judge
+from dpbench.study.value_verdict import (
+    BLIND,
+    CANNOT_TELL,
+    HONEST,
+    NOT_PUBLIC,
+    NOT_RUN,
+    UNPLANTED,
+    Outcome,
+    Place,
+    PublishedValue,
+    Switch,
+    judge,
+)
 
 A, B, C = (Switch(name, (name, True), f"line of {name}") for name in "abc")
 
@@ -409,6 +423,54 @@ def test_the_headline_adds_up_and_every_share_has_its_denominator():
     lines = found.lines()
     assert lines[0] == "left out: 2 of 7 (no data: 1, problem not public: 1)"
     assert lines[2].startswith("differs: 1 (Table 1, method, 2 (p < .001)); chance alone would give 0.2 of 4 tests")
+
+
+RATIO = laws.Pooled(laws.Interval(1.0, 0.9, 1.1), "match", 4, 9)
+NOTHING = {
+    "total": 0, "words": Counter(), "left": {}, "blind_exact": 0, "survival": Counter(), "sets": (), "differs": (),
+    "tested": 0, "resolution": math.nan, "placebo": {}, "pooled": {},
+}  # fmt: skip
+ONE = {"total": 6, "words": Counter(exact=1, differs=1) | Counter({BLIND: 1, UNPLANTED: 1}), "left": {"no data": 1},
+       "survival": Counter(yes=1), "tested": 2, "differs": (("a", 0.001),)}  # fmt: skip
+SEVERAL = {
+    "total": 12, "words": Counter(exact=2, match=1, differs=2) | Counter({BLIND: 2, UNPLANTED: 2}), "blind_exact": 1,
+    "left": {"no data": 2, "copy": 1}, "tested": 40, "differs": (("a", 0.00099), ("b", 0.0123)), "resolution": 0.126,
+    "survival": Counter({"yes": 0, CANNOT_TELL: 1, NOT_RUN: 2}), "sets": (("noise + w", 2), ("w", 1)),
+    "placebo": {"half the noise": (0, 3), "no noise": (1, 2)}, "pooled": {"published noise": RATIO},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence", "more", "lines"),
+    [
+        ({}, "None of the published values can be compared: run times and memory depend on the machine.", "",
+         ["left out: 0 of 0", "blind to noise: 0, 0 of them to the last digit", "differs: 0"]),
+        ({"total": 2, "left": {"no data": 2}}, "None of the published values can be compared: see why below.", "",
+         ["left out: 2 of 2 (no data: 2)", "blind to noise: 0, 0 of them to the last digit", "differs: 0"]),
+        (ONE, "Of 6 published values, 1 is reproduced, and would not be with half or twice the noise: 1 to the last "
+         "digit, 0 within statistical error. 1 differs.",
+         "1 agrees, but would also with half or twice the noise. 1 agrees, but is not yet tested with wrong noise. "
+         "1 is left out. At a proven ε, 1 of the 1 still comes out.",
+         ["left out: 1 of 6 (no data: 1)", "blind to noise: 1, 0 of them to the last digit",
+          "differs: 1 (a (p = 0.001)); chance alone would give 0.1 of 2 tests a p below 0.05, which the verdicts "
+          "correct for"]),
+        (SEVERAL, "Of 12 published values, 3 are reproduced, and would not be with half or twice the noise: 2 to the "
+         "last digit, 1 within statistical error. 2 differ.",
+         "2 agree, but would also with half or twice the noise. 2 agree, but are not yet tested with wrong noise. "
+         "3 are left out. At a proven ε, 0 of the 3 still come out (1 cannot be tested, 2 not run).",
+         ["left out: 3 of 12 (no data: 2, copy: 1)", "blind to noise: 2, 1 of them to the last digit",
+          "differs: 2 (a (p < .001); b (p = 0.012)); chance alone would give 2.0 of 40 tests a p below 0.05, which "
+          "the verdicts correct for",
+          "most values that are lost at a proven ε come back with noise + w (2), w (1)",
+          "resolution: half of the matches would have shown a gap of 13 %",
+          "wrong runs that would pass, made on purpose: half the noise 0 of 3, no noise 1 of 2",
+          "pooled ratio of ours to published, published noise: 1 [0.9, 1.1] (match; 9 values in 4 curves)"]),
+    ],
+)  # fmt: skip
+def test_a_headline_is_told_with_its_numbers_in_the_right_number(counts, sentence, more, lines):
+    one = Headline(**NOTHING | counts)
+    assert (one.sentence(), one.lines()) == (sentence, lines)
+    assert one.paragraph() == f"{sentence} {more}".strip()
 
 
 def test_exact_is_tried_before_match_and_no_data_before_not_comparable():
