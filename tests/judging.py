@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 WORK, DONE = "DPBENCH_MISTAKES", "DPBENCH_JUDGED"  # a file of mistakes, and the pipe for what became of them
+ASKED = "DPBENCH_ASKED"  # the pipe that asks for the next: who looks at a word may meanwhile use the copy
 NOTICED, SURVIVES, NOWHERE = "noticed", "survives", "nowhere"  # NOWHERE: it is loaded, and in no function
 LIMIT = 120  # processor seconds of the tests of a mistake; by the clock ten times as many
 
@@ -36,14 +37,18 @@ def judged(copy: Path, mistakes: list[Mistake], marks: str) -> Iterator[str]:
     """NOTICED, SURVIVES or NOWHERE, for each mistake in turn; `copy` is a copy of the tree, and is left as it was."""
     files = sorted({test.partition("::")[0] for one in mistakes for test in one.tests})
     (copy / "mistakes.pickle").write_bytes(pickle.dumps([tuple(one) for one in mistakes]))
-    words, end = os.pipe()
+    (words, end), (asked, asks) = os.pipe(), os.pipe()
     command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.judging", "-p", "no:cacheprovider", "-m", marks]
-    work = {WORK: str(copy / "mistakes.pickle"), DONE: str(end)}
-    with subprocess.Popen([*command, *(files or ["--version"])], cwd=copy, env=environment(copy) | work, pass_fds=[end],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL):  # fmt: skip
+    work = {WORK: str(copy / "mistakes.pickle"), DONE: str(end), ASKED: str(asked)}
+    with subprocess.Popen([*command, *(files or ["--version"])], cwd=copy, env=environment(copy) | work,
+                          pass_fds=[end, asked], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL):  # fmt: skip
         os.close(end)
-        with os.fdopen(words) as lines:
+        os.close(asked)
+        with os.fdopen(words) as lines, os.fdopen(asks, "wb", buffering=0) as ask:
             for one in mistakes:
+                with contextlib.suppress(BrokenPipeError):
+                    ask.write(b".")
                 yield lines.readline().strip() or (NOWHERE if one.tests else SURVIVES)
 
 
@@ -60,6 +65,8 @@ def pytest_runtestloop(session: Any) -> bool | None:
         return None
     items, root, broken = {item.nodeid: item for item in session.items}, Path.cwd(), set[str]()
     for number, (file, mutated, tests) in enumerate(pickle.loads(Path(os.environ[WORK]).read_bytes()), 1):
+        if not os.read(int(os.environ[ASKED]), 1):
+            break
         path = root / "dpbench" / file
         whole, times = path.read_text(encoding="utf-8"), path.stat()
         word, left = "", [items[test] for test in tests if test in items and test not in broken]
