@@ -10,6 +10,13 @@ from dpbench.reporting import glossary
 DOCS = Path(__file__).parents[2] / "docs" / "glossary.md"
 
 
+@pytest.fixture(autouse=True)
+def read_anew():
+    """What other tests read before tells nothing of how it is read."""
+    glossary.entries.cache_clear()
+    glossary.terms.cache_clear()
+
+
 def test_every_term_of_the_glossary_is_an_entry():
     bold = re.findall(r"^\*\*(.+)\*\*$", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert [one.title for one in glossary.entries()] == bold
@@ -18,6 +25,8 @@ def test_every_term_of_the_glossary_is_an_entry():
     assert all(one.title.lower().startswith(one.names[0]) and all(one.names) for one in glossary.entries())
     page = glossary.body()
     assert all(f'id="{anchor}"' in page for anchor in anchors)
+    sections = re.findall(r"^## (.+)$", DOCS.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert re.findall(r"<h2>(.+?)</h2>", page) == sections[:-1]  # the last is a table, of names in the code
 
 
 def test_the_words_that_a_reader_has_to_know_are_explained():

@@ -2,14 +2,15 @@ import json
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from markupsafe import Markup
 
 from dpbench import experiments
 from dpbench.cli import main
 from dpbench.reporting import build as report
-from dpbench.reporting import pages, reproduction
-from dpbench.reporting.html import breakable, join, table, tag
+from dpbench.reporting import manifest, pages, reproduction
+from dpbench.reporting.html import badge, breakable, image, join, link, page, table, tag
 from dpbench.run.store import Store
 from dpbench.study.context import Context
 from dpbench.study.output import WORDS
@@ -240,6 +241,47 @@ def test_text_is_escaped_once():
     assert breakable("a < b: dpbench run --experiment x/y --profile full, then") == (
         "a &lt; b: <code>dpbench run --experiment x/y --profile full</code>, then"
     )
+
+
+def test_the_pieces_of_a_page():
+    """Sizes are halved, verdicts have their colour and a count, short cells stay on one line."""
+    assert image("a.png", "of <a>", (301, 150)) == '<img src="a.png" alt="of &lt;a&gt;" width="150" height="75">\n'
+    words = dict.fromkeys(("held", "exact", "match", "holds, with noise to spare", "harmless"), "good")
+    words |= dict.fromkeys(("not held", "differs", "false", "false statement"), "bad") | {"unproved": "open"}
+    assert [badge(word) for word in words] == [
+        f'<span class="badge {how}">{word}</span>' for word, how in words.items()
+    ]
+    assert badge("held", 3) == '<span class="badge good">3 held</span>'
+    assert link("#a", "b", aria_label="c") == '<a href="#a" aria-label="c">b</a>'
+    cells = ["x" * 18, "x" * 19, "1.5e-05 ± 2", ""]
+    made = table(["a", "b", "c", "d", "e"], [[*cells, "held"]], last=badge)
+    kinds = re.findall(r'<td(?: class="([^"]*)")?(?: data-label="(\w)")?>', made)
+    assert kinds == [("short", "a"), ("", "b"), ("short number", "c"), ("short", ""), ("", "e")]
+    assert ("whole" in table(["a"], [["b"]]), "whole" in table(["a"], [["b"]], whole=True)) == (False, True)
+    whole = page("T", [("index.html", "Home"), ("a/b.html", "B")], Markup("<p>x</p>"), root="../", here="a/b.html")
+    assert '<a href="../index.html">Home</a>' in whole
+    assert len(re.findall(r"aria-current|class=.here", whole)) == 1
+
+
+def test_the_environment_has_the_states_of_the_runs_and_short_hashes():
+    one = {"statuses": {"done": 12345, "diverged": 2}, "code_versions": ["0.1", "0.2"], "environments": [],
+           "relations": ["add-remove"], "checked_by": ["dp_accounting"],
+           "data": [{"problem": "a1a:l", "dataset": "a1a", "sha256": ["ab" * 32, "cd" * 32]}]}  # fmt: skip
+    made = pages._environment(one, "../rows")
+    facts = re.findall(r"<dt>(.*?)</dt>\s*<dd>(.*?)</dd>", made, flags=re.DOTALL)
+    assert [(name, re.sub(r"<[^>]*>|\n", "", told)) for name, told in facts] == [
+        ("runs", "12,345 done, 2 diverged"), ("rows", "../rows/runs"), ("code", "0.10.2"), ("environment", "–"),
+        ("neighbours", "add-remove"), ("ε checked by", "dp_accounting"),
+    ]  # fmt: skip
+    assert re.findall(r'<code title="(\w+)">(\w+)…</code>', made) == [("ab" * 32, "ab" * 8), ("cd" * 32, "cd" * 8)]
+    assert re.findall(r'data-label="[\w ]+">(a1a\S*?)</td>', made) == ["a1a:l", "a1a"]
+
+
+def test_what_is_not_recorded_of_an_environment_is_said_and_of_nothing_else():
+    runs = pd.DataFrame({"environment": ["b", None, "a"], "relation": ["y", None, "x"]})
+    assert manifest._distinct(runs, "environment") == ["a", "b", "not recorded in these rows"]
+    assert manifest._distinct(runs[::2], "environment") == ["a", "b"]
+    assert manifest._distinct(runs, "relation") == ["x", "y"]
 
 
 def test_a_caption_ends_with_what_is_behind_it(tmp_path):

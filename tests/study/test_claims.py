@@ -4,7 +4,27 @@ import types
 
 import pytest
 
-from dpbench.study.claims import NOT_ENOUGH, OPEN, Artefact, Claim, NotEnough, Verdict, declared, each
+from dpbench.study.claims import (
+    AS_PUBLISHED,
+    BOTH,
+    HELD,
+    NOT_ENOUGH,
+    NOT_HELD,
+    OPEN,
+    PROVEN,
+    Artefact,
+    Case,
+    Claim,
+    NotEnough,
+    Share,
+    Verdict,
+    Why,
+    all_of,
+    declared,
+    each,
+    over_variants,
+    settings_of,
+)
 from tests.declared import artefact, claim
 
 
@@ -54,3 +74,63 @@ def test_a_verdict_is_one_of_the_words():
     assert [Verdict.of(True, "").held, Verdict.of(False, "").held, Verdict(OPEN, "").held] == [True, False, None]
     with pytest.raises(ValueError, match="perhaps"):
         Verdict("perhaps", "")
+
+
+def test_a_share_counts_the_cases_and_what_nobody_could_look_at():
+    assert Share.of([True, None, False, True]) == Share(2, 3, 1)
+    assert Share.of([True], 2) == Share(1, 1, 2)
+    assert Share.of([]) == Share(0, 0, 0)
+    assert [str(one) for one in (Share(2, 3, 1), Share(2, 3))] == ["2 of 3 (1 missing)", "2 of 3"]
+
+
+@pytest.mark.parametrize(
+    ("share", "reached"),
+    [
+        ((8, 10, 0), True), ((7, 10, 0), False), ((0, 0, 0), False),
+        ((8, 9, 1), True), ((7, 9, 1), None), ((6, 9, 1), False),  # what is missing is put both ways
+        ((0, 0, 5), None), ((1, 1, 0), True),
+    ],
+)  # fmt: skip
+def test_a_share_reaches_its_bar_whatever_is_missing(share, reached):
+    assert Share(*share).reaches(0.8) is reached
+
+
+@pytest.mark.parametrize(
+    ("bounds", "verdict"),
+    [
+        ((2.0, 2.1, 2.2), "false"), ((2.0, 2 + 1e-6, 2.2), "false"),
+        ((2.0, 2 + 1e-9, 2 + 1e-9), "holds, with noise to spare"),
+        ((2.0, 1.0, 2 + 1e-6), "unproved"), ((2.0, 1.0, 2.0), "holds, with noise to spare"),
+    ],
+)  # fmt: skip
+def test_a_published_setting_has_no_more_slack_than_rounding(bounds, verdict):
+    assert Case("", *bounds).verdict == verdict
+
+
+def test_several_verdicts_as_one_and_what_they_depend_on():
+    assert [all_of(True, None, False), all_of(True, None), all_of(True, True), all_of()] == [False, None, True, True]
+    assert over_variants({"a": True, "b": True}) == (True, "")
+    assert over_variants({"a": None}) == (None, "")
+    assert over_variants({"a": False, "b": None, "c": False, "d": True}) == (
+        None, "depends on our choice: held with d, not held with a and with c, open with b"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("cases", "alone", "settings"),
+    [
+        ([""], BOTH, [BOTH]), ([""], PROVEN, [PROVEN]), (["", ""], BOTH, [BOTH, BOTH]),
+        ([AS_PUBLISHED, ""], BOTH, [AS_PUBLISHED, PROVEN]), (["", f"{PROVEN}, n = 9"], BOTH, [AS_PUBLISHED, PROVEN]),
+        ([AS_PUBLISHED, PROVEN, ""], BOTH, [AS_PUBLISHED, PROVEN, BOTH]),
+        (["tree", PROVEN], BOTH, [AS_PUBLISHED, PROVEN]),
+    ],
+)  # fmt: skip
+def test_each_verdict_of_a_claim_has_its_setting(cases, alone, settings):
+    assert settings_of([Verdict(HELD, "", case) for case in cases], alone) == settings
+
+
+def test_the_reason_of_a_verdict_is_that_of_its_word_and_case():
+    whys = (Why(NOT_HELD, "first", "t", AS_PUBLISHED), Why(NOT_HELD, "second", "t"), Why(OPEN, "third", "t"))
+    claim = Claim("c", "C", lambda context: [], why=whys)
+    asked = [Verdict(NOT_HELD, "", AS_PUBLISHED), Verdict(NOT_HELD, "", PROVEN), Verdict(OPEN, ""), Verdict(HELD, "")]
+    assert [claim.reason(one) for one in asked] == [*whys, None]

@@ -78,6 +78,8 @@ TRIES = block(artefacts=[], problems=["adult"], settings={"T": [3, 5]})
          "n = 10,000; 1 seed; accounting bs16; add-remove neighbours"),
         ([block()], [row("dp-gd", timed=1, seed=seed, relation=None) for seed in (1, 2, 2)],
          "n = 10,000; 2 seeds; accounting bs16; unknown neighbours"),
+        ([block()], [row("dp-gd", seed=seed, accounting=None) for seed in (0, 1)],
+         "n = 10,000; 2 seeds; accounting unknown; add-remove neighbours"),
         ([block(problems=["nowhere"])], [row("dp-gd", "nowhere")], "1 seed; accounting bs16; add-remove neighbours"),
         ([block()], [], ""),
         # Blocks that only try settings are not of the artefact.

@@ -117,6 +117,7 @@ def test_what_a_table_says_is_made_of_the_data_it_saves():
 
 
 def test_looks_are_told_apart():
+    look.cache_clear()
     assert len({(colour, marker) for colour, marker, *_ in LOOKS.values()}) == len(LOOKS)
     assert look("unknown-method").label == "unknown-method"
     assert look("unknown-method") == look("unknown-method")
