@@ -51,7 +51,6 @@ def folders(results: Path) -> list[str]:
 def build(results: str | os.PathLike[str], figures: str | os.PathLike[str]) -> Iterator[str]:
     """Write `figures/adhoc/index.html` on all folders together; a line for each file group."""
     target, stores = Path(figures) / PROFILE, [Store(results, PROFILE, name) for name in folders(Path(results))]
-    target.mkdir(parents=True, exist_ok=True)
     # The same run may lie in two folders, made by two commands; it counts once.
     rows = pd.concat([store.runs() for store in stores], ignore_index=True).drop_duplicates("key")
     traces = pd.concat([store.traces() for store in stores], ignore_index=True)

@@ -79,7 +79,6 @@ def _drawn(
     experiment = experiments.get(name)
     (context,) = contexts(experiment, profile, results)
     folder = Path(figures) / profile / name
-    folder.mkdir(parents=True, exist_ok=True)
     own = [one for one in experiment.artefacts if artefact in ("", one.name)]
     entries, lines = [], []
     for one in own if artefact else [*own, *artefacts(experiment)]:

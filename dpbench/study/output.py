@@ -194,7 +194,7 @@ LATEX = {"\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "^": r"\
          "Λ": r"$\Lambda$", "Σ": r"$\Sigma$", "Φ": r"$\Phi$", "ℓ": r"$\ell$", "→": r"$\to$", "≈": r"$\approx$",
          "∈": r"$\in$", "…": r"\dots{}", "—": "---", "’": "'", "“": "``", "”": "''"}  # fmt: skip
 RAISED, LOWERED = "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻ᵀ", "₀₁₂₃₄₅₆₇₈₉₊₋"
-_SYMBOLS = re.compile("|".join(map(re.escape, sorted(LATEX, key=len, reverse=True))) + f"|[{RAISED}]+|[{LOWERED}]+")
+_SYMBOLS = re.compile("|".join(map(re.escape, LATEX)) + f"|[{RAISED}]+|[{LOWERED}]+")
 
 
 def escaped(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import html
 import json
+import math
 import re
 import shlex
 
@@ -66,8 +67,26 @@ def test_own_runs_are_drawn_in_the_style_of_the_report_and_told_with_commas(own,
     monkeypatch.setattr(
         adhoc, "_against_epsilon", lambda *given: frames.append(matplotlib.rcParams["axes.spines.top"]) or drawn(*given)
     )
-    list(adhoc.build(own / "results", own / "figures"))
+    lines = list(adhoc.build(own / "results", own / "figures"))
     assert frames == [False]
+    target = own / "figures" / "adhoc"
+    titles = {"excess": "Excess loss against ε", "runs": "Your runs: excess loss by problem and ε",
+              "curves": "Excess loss along the way"}  # fmt: skip
+    assert lines == [
+        *(f"{target / stem}.*  {title}" for stem, title in titles.items()),
+        f"to read your own runs, open {target / 'index.html'}",
+    ]
+    page = (target / "index.html").read_text(encoding="utf-8")
+    assert re.findall(r'<article id="(\w+)"', page) == [*titles, "commands"]
+    (lead,) = re.findall(r'<p class="lead">(.+?)</p>', page)
+    assert lead.startswith("Your best runs lose ")
+    assert lead.endswith(" private method of the full profile, at its best settings.")
+    assert [re.findall(rf'href="{stem}[.](\w+)">(\w+)</a>', page) for stem in titles] == [
+        [(suffix, suffix.upper()) for suffix in suffixes] for suffixes in
+        (("pdf", "svg", "png", "csv", "md"), ("md", "tex", "csv"), ("pdf", "svg", "png", "csv", "md"))
+    ]  # fmt: skip
+    assert "Mean excess loss against ε; bars: ± 1 standard error. Thick: your runs." in page
+    assert "Mean excess loss after each iteration, over 3 seeds. Bands: ± 1 standard error." in page
     assert matplotlib.rcParams["axes.spines.top"]  # the user's own figures keep theirs
     line = adhoc._Line("synthetic", 1.0, "dp-gd", '{"T": 4, "step": 2.0}', "tight", "add-remove", 0.5, 0.1, 0.0, 3)
     assert line.cells("DP-GD", "–", "yours")[3] == "accounting tight, T=4, step=2, noise × 0.5"
@@ -243,3 +262,70 @@ def test_the_methods_drawn_beside_yours_are_the_best_within_three_times_your_eps
     drawn = adhoc._against_epsilon(mine, means_of(*far, *near)).figure.axes[0]
     labels = drawn.get_legend_handles_labels()[1]
     assert labels == [*(f"{look(name).label}, full profile" for name in names[:5]), "DP-GD, yours"]
+
+
+def test_curves_are_means_over_seeds_after_the_start_each_with_what_it_is_of():
+    settings = [("dp-gd", 0.5, '{"T":2}', 1.0), ("dp-gd", 2.0, "{}", 0.5), ("dp-sgd", 2.0, "{}", 1.0)]
+    ended = pd.DataFrame([
+        {"problem": "a1a" if name == "dp-gd" else "adult", "epsilon": epsilon, "algorithm": name, "settings": text,
+         "accounting": "bs16", "relation": "add-remove", "planted": planted, "key": f"{name}{epsilon}{seed}"}
+        for name, epsilon, text, planted in settings for seed in range(2)
+    ])  # fmt: skip
+    traces = pd.DataFrame([
+        {"key": key, "iteration": i, "excess": (9.0 if i == 0 else 1.0 / i) + 0.5 * key.endswith("1")}
+        for key in ended["key"] for i in (2, 0, 1)
+    ])  # fmt: skip
+    made = adhoc._curves(ended, traces)
+    first, second = made.figure.axes
+    assert [first.get_title(), second.get_title()] == ["a1a", "adult"]
+    labels = ["DP-GD, ε = 0.5, T=2", "DP-GD, ε = 2, defaults, noise × 0.5", "DP-SGD, ε = 2, defaults"]
+    assert first.get_legend_handles_labels()[1] + second.get_legend_handles_labels()[1] == labels
+    for line in (*first.lines, *second.lines):
+        assert (line.get_xdata().tolist(), line.get_ydata().tolist()) == ([1, 2], [1.25, 0.75])
+    assert [line.get_color() for line in first.lines] == list(adhoc.LINES[:2])
+    low, high = (getattr(first.collections[0].get_paths()[0].vertices[:, 1], end)() for end in ("min", "max"))
+    assert (low, high) == (0.5, 1.5)  # one standard error of two seeds
+    assert (first.get_xlabel(), first.get_ylabel(), first.get_yscale()) == ("iteration", "excess loss", "log")
+    assert made.caption == "Mean excess loss after each iteration, over 2 seeds. Bands: ± 1 standard error."
+    assert set(made.data["seeds"]) == {2}
+
+
+def test_your_settings_are_points_and_each_has_a_number_of_its_own():
+    defaults = means_of(("a1a", 2.0, "dp-gd", 0.2), ("a1a", 1.0, "dp-gd", 0.3)).assign(se=0.05)
+    others = means_of(("a1a", 1.0, "dp-gd", 0.4), ("adult", 1.0, "aop", 0.1)).assign(settings='{"T":3}', se=math.nan)
+    mine = pd.concat([defaults, others])
+    made = adhoc._against_epsilon(mine, means_of(("a1a", 1.0, "dp-sgd", 0.1), ("a1a", 0.5, "dp-sgd", 0.2)))
+    first, second = made.figure.axes
+    labels = ["DP-SGD, full profile", "DP-GD, yours", "DP-GD, yours (setting 2)"]
+    assert first.get_legend_handles_labels()[1] == labels
+    assert second.get_legend_handles_labels()[1] == ["AOP (replace-one), yours"]
+    assert [line.get_xdata().tolist() for line in first.lines[:1]] == [[0.5, 1.0]]
+    points, _, (bars,) = first.containers[0]
+    assert (points.get_xdata().tolist(), points.get_ydata().tolist()) == ([1.0, 2.0], [0.3, 0.2])
+    assert [segment[:, 1].tolist() for segment in bars.get_segments()] == [[0.25, 0.35], pytest.approx([0.15, 0.25])]
+    assert points.get_color() == adhoc.LINES[0]
+    assert first.containers[1][0].get_color() == adhoc.LINES[1]
+    assert (first.get_xscale(), first.get_yscale(), first.get_xlabel()) == ("log", "log", "ε")
+    assert made.caption.startswith("Mean excess loss against ε; bars: ± 1 standard error.")
+    assert made.method == "The best settings were chosen on the data, which is not private."
+
+
+def test_rows_of_the_board_come_from_the_package_where_the_folder_has_none(tmp_path, monkeypatch):
+    better = {"algorithm": "dp-sgd", "private": True, "settings": "{}"}
+    shipped = Store(tmp_path / "home", "full", "leaderboard")
+    write(shipped, [row(0) | better, row(1) | better | {"timed": 1, "excess": 0.0},
+                    row(2) | better | {"status": "defect"}, row(3, "a1a") | better])  # fmt: skip
+    monkeypatch.setattr(adhoc.stored, "shipped", lambda: shipped.folder)
+    rows = pd.DataFrame({"problem": ["synthetic"]})
+    found = adhoc.beside(tmp_path / "results", rows)
+    assert found[["problem", "algorithm", "experiment", "mean", "seeds"]].to_numpy().tolist() == [
+        ["synthetic", "dp-sgd", "leaderboard", 0.1, 1]
+    ]  # fmt: skip
+    write(Store(tmp_path / "results", "full", "leaderboard"), [row(0) | better | {"excess": 0.7}])
+    tried = [row(0) | {"excess": 0.4}, row(0) | {"key": "other", "excess": 0.2, "settings": "{}"}]
+    write(Store(tmp_path / "results", "full", "second_order"), tried)
+    found = adhoc.beside(tmp_path / "results", rows).sort_values("mean")
+    assert found[["algorithm", "experiment", "mean"]].to_numpy().tolist() == [
+        ["dp-gd", "second_order", 0.2], ["dp-sgd", "leaderboard", 0.7]
+    ]  # fmt: skip
+    assert adhoc.beside(tmp_path / "none", rows[:0]).empty

@@ -256,6 +256,7 @@ def test_the_pieces_of_a_page():
     cells = ["x" * 18, "x" * 19, "1.5e-05 ± 2", ""]
     made = table(["a", "b", "c", "d", "e"], [[*cells, "held"]], last=badge)
     kinds = re.findall(r'<td(?: class="([^"]*)")?(?: data-label="(\w)")?>', made)
+    assert f'data-label="e">{badge("held")}</td>' in made
     assert kinds == [("short", "a"), ("", "b"), ("short number", "c"), ("short", ""), ("", "e")]
     assert ("whole" in table(["a"], [["b"]]), "whole" in table(["a"], [["b"]], whole=True)) == (False, True)
     whole = page("T", [("index.html", "Home"), ("a/b.html", "B")], Markup("<p>x</p>"), root="../", here="a/b.html")

@@ -62,9 +62,15 @@ def test_each_panel_draws_the_headline(tmp_path):
     assert middles == {f"{b - a:g}": (a + b) / 2 for a, b in ends if b > a}
     shares = {"the right runs": (5, 5), **whole.placebo}
     assert [bar.get_width() for bar in seen.patches] == [some / of for some, of in shares.values()]
-    assert [text.get_text() for text in seen.texts] == [f"{name}: {a} of {b}" for name, (a, b) in shares.items()]
+    assert [(text.get_text(), *text.get_position()) for text in seen.texts] == [
+        (f"{name}: {a} of {b}", 0.01, y) for y, (name, (a, b)) in enumerate(shares.items())
+    ]
     lines = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in pooled.lines]
     ratios = [ratio for ratio, *_ in whole.pooled.values()]
+    assert [(text.get_text(), *text.get_position()) for text in pooled.texts] == [
+        (f"{name}: {one.value:.2f}", one.value, y - 0.25)
+        for y, (name, one) in enumerate(zip(whole.pooled, ratios, strict=True))
+    ]
     assert lines == [one for y, r in enumerate(ratios) for one in (([r.low, r.high], [y, y]), ([r.value], [y]))]
 
 

@@ -80,6 +80,13 @@ def test_intervals_hold_the_level():
     assert laws.drawn_interval(0.5, np.linspace(0, 1, 1001)) == pytest.approx((0.5, 0.025, 0.975))
 
 
+def test_a_ratio_of_means_has_the_relative_errors_of_both():
+    value, low, high = laws.ratio_interval(2.0, 0.1, 4.0, 0.4)
+    spread = math.exp(1.959964 * math.hypot(0.05, 0.1))
+    assert (value, low, high) == pytest.approx((0.5, 0.5 / spread, 0.5 * spread), rel=1e-6)
+    assert laws.ratio_interval(2.0, 0.0, 4.0, 0.0) == (0.5, 0.5, 0.5)
+
+
 def test_few_runs_are_judged_by_student_and_fisher():
     ours, _ = papers(1, 20, 4)
     t = stats.t.sf(abs(0.7 - ours.mean()) / (ours.std(ddof=1) * math.sqrt(1 / 5 + 1 / 20)), 19)

@@ -53,6 +53,7 @@ def test_a_band_is_one_standard_error_and_stays_above_zero_or_the_range_given():
         ):
             band(axis, drawn, "x", "red")
             y = axis.collections[-1].get_paths()[0].vertices[:, 1]
+            assert axis.collections[-1].get_alpha() == 0.18
             assert (y.min(), y.max()) == (min(low), max(high))
 
 
