@@ -93,6 +93,8 @@ MISTAKES = [
     (("report",), "no results in results"),
     (("report", "--experiment", "second_order/fig22", "--profile", "quick"), "did you mean fig2?"),
     (("status", "--experiment", "first_order"), "unknown experiment"),
+    (("status", "--profile", "nope"), "unknown profile 'nope': known: full, quick"),
+    (("status", "--experiment", "second_order", "--profile", "quik"), "did you mean quick?"),
     ((*RUN, "--seeds", "ten"), "--seeds must be a whole number, got 'ten'"),
     (("audit", "dp-gd"), "dpbench audit needs --algo; see dpbench audit --help"),
     ((*RUN, "--backend", "dusk"), "--backend must be one of 'loky', 'threading', 'dask'; got 'dusk'"),

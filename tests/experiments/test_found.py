@@ -9,6 +9,7 @@ import pytest
 import dpbench
 from dpbench import experiments
 from dpbench.errors import UserError
+from dpbench.experiments import running
 from dpbench.reporting import errata_pages
 
 PAPER = """
@@ -160,3 +161,62 @@ def test_papers_load_no_pandas_until_rows_are_drawn_or_judged():
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert out == "_Later\n"
+
+
+MINE = """
+from dpbench.algorithms.base import Algorithm
+from dpbench.algorithms.gradient_descent import DPGradientDescent
+
+class Mine(Algorithm):
+    name = "mine"
+
+class Homed(Algorithm):
+    name, home = "homed", "second_order"
+
+class Child(DPGradientDescent):
+    name = "child"
+
+class Grandchild(Homed):
+    name = "grandchild"
+
+class Lost(Algorithm):
+    name, home = "lost", "no_such_paper"
+"""
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "home"),
+    [("Mine", None), ("Lost", None), ("Homed", "second_order"), ("Child", None),
+     ("Grandchild", "second_order"), ("dp-gd", "second_order"), ("opt", "nonconvex")],
+)  # fmt: skip
+def test_without_a_data_set_a_method_runs_on_those_of_its_papers_experiment(tmp_path, monkeypatch, algorithm, home):
+    (tmp_path / "mine.py").write_text(MINE)
+    begun, told = [], []
+    monkeypatch.setattr(running.datasets, "available", lambda name: name in ("synthetic", "a1a", "covertype12"))
+    monkeypatch.setattr(running.runner, "estimate", lambda jobs, store, workers: 0.0)
+    monkeypatch.setattr(running.runner, "run", lambda jobs, store, **given: begun.extend(jobs))
+    name = f"{tmp_path}/mine.py:{algorithm}" if algorithm[0].isupper() else algorithm
+    runs = dpbench.run_algorithm(name, results=tmp_path / "results", notify=told.append, seeds=1)
+    problems = list(dict.fromkeys(job.problem for job in begun))
+    if home is None:
+        assert (problems, runs.missing_data, told) == (["synthetic"], {}, [])
+        return
+    catalogue = running.catalogue
+    wanted = experiments.get(home).problems()
+    there = [one for one in wanted if catalogue.recipe_of(one).dataset in ("synthetic", "a1a", "covertype12")]
+    assert problems == there
+    assert 0 < len(there) < len(wanted)
+    assert runs.missing_data == {one: catalogue.recipe_of(one).dataset for one in wanted if one not in there}
+    assert told == [f"not fetched: {', '.join(runs.missing_data)} (dpbench fetch gets them)"]
+
+
+def test_a_served_method_runs_under_its_own_name_and_leaves_no_trace(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(running.runner, "estimate", lambda jobs, store, workers: 0.0)
+    monkeypatch.setattr(running.runner, "run", lambda jobs, store, **given: begun.extend(jobs))
+    dpbench.run_algorithm("dp-gd", "synthetic", [1, 2], results=tmp_path, seeds=2, served=True)
+    assert [(job.algorithm, job.epsilon, job.seed, job.trace) for job in begun] == [
+        ("served:dp-gd", epsilon, seed, False) for epsilon in (1.0, 2.0) for seed in (0, 1)
+    ]
+    with pytest.raises(UserError, match="served: it does not go with trace"):
+        dpbench.run_algorithm("dp-gd", "synthetic", results=tmp_path, served=True, trace=True)
