@@ -1,6 +1,7 @@
 """The leaderboard's artefacts from a few real runs, and from made-up boards."""
 
 import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -224,7 +225,7 @@ def made(monkeypatch):
     boards = {column: made_board(column) for column in (HELD, EXCESS)}
     monkeypatch.setattr(artefacts, "board", lambda context, column=EXCESS: boards[column])
     monkeypatch.setattr(artefacts, "track_means", of_track)
-    context = SimpleNamespace(gap=lambda name, what: f"{what} of {name}", problems=lambda name: [*TAKEN])
+    context = SimpleNamespace(gap=lambda name, what: f"{what} of {name}", problems=lambda name: [*TAKEN], store=None)
     known = {one.name: one for one in BOARD.artefacts}
     with figure_style():
         yield lambda name: known[name].render(context)
@@ -381,3 +382,38 @@ def test_the_means_of_a_track_are_of_its_own_seeds(context):
         assert (one["mean"], one["seeds"]) == (pytest.approx(np.mean(wanted)), seeds)
         assert {*table.index.get_level_values("problem")} >= {"diabetes-ridge"}
         assert (("iris", "dp-gd") in table.index) == (track == "default")
+
+
+def test_a_submission_is_a_line_with_how_it_ran_and_what_it_planned_for(made, monkeypatch):
+    rows = pd.DataFrame({"problem": ["a", "b", "b"], "epsilon": [1.0, 2.0, 1.0], "epsilon_planned": [0.5, 2.0, 0.9]})
+    manifest = {"title": "Theirs", "author": "Ada", "licence": "", "sha256": {"method.py": "ab" * 32}}
+    checked = {"how": "isolated", "code_version": "0.3", "archive_sha256": "cd" * 32}
+    found = [SimpleNamespace(manifest=manifest, checked=checked, placed=True, rows=rows),
+             SimpleNamespace(manifest=manifest | {"library": "x", "author": "", "licence": "MIT"},
+                             checked=checked | {"how": "served"}, placed=False, rows=rows[:1])]  # fmt: skip
+    monkeypatch.setattr(artefacts, "submissions", lambda store: found)
+    table = made("submitted")
+    ends = ["ab" * 8, "0.3", "cd" * 8]
+    assert table.frame.to_numpy().tolist() == [
+        ["Theirs †", "isolated", "3 on 2 problems", "0.50 to 1.00 of what was asked", "Ada", "–", *ends],
+        ["Theirs ‡", "served: no place", "1 on 1 problems", "0.50 to 0.50 of what was asked", "–", "MIT", *ends],
+    ]
+    assert "None so far" not in table.caption
+    found = []
+    assert made("submitted").caption.endswith("None so far.")
+
+
+def test_without_rows_each_artefact_of_the_board_has_a_gap(made, monkeypatch):
+    none = {column: made_board(column) for column in (HELD, EXCESS)}
+    none = {
+        column: replace(one, scores=one.scores[:0], losses=one.losses[:0], choice={}) for column, one in none.items()
+    }
+    monkeypatch.setattr(artefacts, "board", lambda context, column=EXCESS: none[column])
+    monkeypatch.setattr(artefacts, "track_means", lambda context, track: of_track(context, track)[:0])
+    rows = ("kept", "held_out", "against", "against_excess", "needed", "places", "price")
+    assert {name: made(name).gaps for name in rows} == {name: [f"every row of {name}"] for name in rows}
+    heats = [f"heat_{name}" for name in board.LEVELS]
+    assert [made(name).gaps for name in heats] == [[f"every cell of {name}"] for name in heats]
+    assert made("reach").gaps == ["every line of reach"]
+    assert made("kept").finding == made("price").finding == ""
+    assert made("held_out").caption.endswith("protected: none. A method is listed where it runs on all.")

@@ -542,3 +542,11 @@ def test_a_value_that_is_not_judged_has_its_numbers_all_the_same():
     assert said(seconds[:2], run_time=True) == f"ours {np.mean(seconds[:2]):.4g}, published 0.600; " + (
         f"ours {np.mean(seconds[:2]):.4g}, published 0.010"
     )
+
+
+def test_means_alone_notice_a_recipe_that_has_runs_enough_and_is_far_off():
+    one = value(planted=FAR | {2.0: sample(0.601, seed=1)}, planted_stream={0.0: {"loss": [0.1] * 5}})
+    single = value(planted={0.5: {"loss": [0.3]}}, planted_stream={0.5: {"loss": [0.3] * 5}})
+    seen = value_verdict._seen_by_means
+    assert [seen(one, name) for name in value_verdict.NOISE.values()] == [True, False, True]
+    assert (seen(one, "another"), seen(single, "half the noise")) == (False, False)
