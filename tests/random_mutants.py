@@ -297,12 +297,19 @@ def running(
 
 
 def _enough(one: Site, ran: set[str] | None, seconds: dict[str, float]) -> list[str]:
-    """The tests of a site in the order in which they are tried: the quick ones of its file and room are the first."""
+    """The tests of a site in the order in which they are tried: the quick ones of its file and room are the first.
+
+    Before them, and beside `ENOUGH`, that of what the site's paper says: it alone judges most of a paper's functions.
+    """
     likely = {f"tests/{test}": rank for rank, test in enumerate(covering(one.file), 1)}
     ran = {test for test in seconds if test.partition("::")[0] in likely} if ran is None else ran
-    order = sorted(ran, key=lambda test: likely.get(test.partition("::")[0], 2 * len(likely)) * (seconds[test] + 0.01))
+    said = [test for test in thorough(one.file) if test in ran]
+    order = sorted(
+        ran.difference(said),
+        key=lambda test: likely.get(test.partition("::")[0], 2 * len(likely)) * (seconds[test] + 0.01),
+    )
     spent = itertools.accumulate(seconds[test] for test in order)
-    return [test for test, until in zip(order, spent, strict=True) if until <= ENOUGH]
+    return [*said, *(test for test, until in zip(order, spent, strict=True) if until <= ENOUGH)]
 
 
 def passed(report: Path) -> dict[str, float]:

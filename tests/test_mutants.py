@@ -178,6 +178,18 @@ def test_a_mark_tells_which_tests_run_a_statement(monkeypatch, tmp_path):
     assert random_mutants.running(tmp_path, [sites[6]], workers=0) == [[]]
 
 
+def test_what_a_paper_says_is_tried_first_and_the_quick_tests_near_by_then(monkeypatch):
+    site = random_mutants.Site("sign", "experiments/nonconvex/claims.py", 1, 0, 1, "")
+    monkeypatch.setattr(random_mutants, "covering", lambda file: ["a.py", "b.py"])
+    said = "tests/test_outputs.py::test_a_paper_says_what_it_said[nonconvex]"
+    seconds = {said: 300.0, "tests/a.py::slow": 90.0, "tests/a.py::quick": 1.0, "tests/b.py::one": 20.0,
+               "tests/c.py::other": 15.0, "tests/c.py::never": 0.0}  # fmt: skip
+    near = ["tests/a.py::quick", "tests/b.py::one", "tests/c.py::other"]
+    assert random_mutants._enough(site, {*seconds} - {"tests/c.py::never"}, seconds) == [said, *near]
+    assert random_mutants._enough(site._replace(file="study/laws.py"), {said, *near}, seconds) == near
+    assert random_mutants._enough(site, None, seconds) == ["tests/a.py::quick", "tests/b.py::one", "tests/a.py::slow"]
+
+
 FORKED = """
 import subprocess
 import sys
