@@ -220,3 +220,29 @@ def test_a_served_method_runs_under_its_own_name_and_leaves_no_trace(tmp_path, m
     ]
     with pytest.raises(UserError, match="served: it does not go with trace"):
         dpbench.run_algorithm("dp-gd", "synthetic", results=tmp_path, served=True, trace=True)
+
+
+def test_data_that_are_not_fetched_are_told_once_and_what_waits_by_name(tmp_path, monkeypatch):
+    begun, told = [], []
+    monkeypatch.setattr(running.datasets, "available", lambda name: name == "synthetic")
+
+    def run(jobs, store, **given):
+        begun.append(jobs)
+        return running.RunSummary(found=1)
+
+    monkeypatch.setattr(running.runner, "run", run)
+    runs = dpbench.run_experiment("second_order", profile="full", results=tmp_path, notify=told.append)
+    one = experiments.get("second_order")
+    missing = {problem: running.catalogue.recipe_of(problem).dataset for problem in one.problems()}
+    missing = {problem: dataset for problem, dataset in missing.items() if dataset != "synthetic"}
+    assert runs.missing_data == missing
+    lines = {f"data not fetched: {problem} (dpbench fetch {dataset}); its panels will show the gap"
+             for problem, dataset in missing.items()}  # fmt: skip
+    assert told[0] == f"second_order: {one.title} (full)"
+    assert sorted(line for line in told if line.startswith("data")) == sorted(lines)
+    assert [f"rows to decide on are missing: {what}" for what in runs.waiting] == [
+        line for line in told if line.startswith("rows")
+    ]
+    assert len(begun) == runs.summary.found == 2  # what depends on no rows, then what does
+    assert {job.problem for jobs in begun for job in jobs} == {"synthetic"}
+    assert runs.waiting

@@ -89,6 +89,12 @@ def test_a_heat_map_marks_the_worst_score_and_what_does_not_apply_is_not_the_whi
         figure, _ = artefacts.heat(None, 1.0)
         real, drawn = figure.figure.axes[:2]
         assert [text.get_position() for text in real.texts if text.get_text() == "×"] == [(0, 0)]
+        assert figure.figure.axes[2].get_xlabel() == "log10 of the excess loss over that of w = 0"
+        assert [axis.get_ylabel() for axis in (real, drawn)] == ["real data", "drawn data"]
+        assert [[text.get_text() for text in axis.get_yticklabels()] for axis in (real, drawn)] == [
+            ["iris"],
+            ["gen-tiny"],
+        ]
         (image,) = drawn.images
         zero, missing = image.to_rgba(image.get_array())[0, :, :3]
     assert abs(zero - missing).min() > 0.15
@@ -337,6 +343,7 @@ def test_the_default_is_drawn_against_n_times_epsilon_and_the_median_of_real_pro
         assert list(zero[1]) == [0, 0]
         assert axis.get_ylabel() == ("share of the gain that is kept" if column == HELD else "")
         assert axis.get_xscale() == "log"
+    assert figure.data.index.is_unique
     labels = figure.figure.legends[0].get_texts()
     assert [one.get_text() for one in labels] == ["a real problem", "median of the real ones", "a drawn problem"]
 
@@ -344,10 +351,10 @@ def test_the_default_is_drawn_against_n_times_epsilon_and_the_median_of_real_pro
 @pytest.mark.parametrize(
     ("one", "held", "excess"),
     [
-        (Against("a", 4, -0.123, -0.2049, -0.001, 3, 0), "+12 [0.1, 20] on 4: the default",
+        (Against("a", 4, -0.1249, -0.2049, -0.001, 3, 0), "+12 [0.1, 20] on 4: the default",
          "-0.12 [-0.20, 0.00] on 4: the default"),
-        (Against("a", 4, 0.123, 0.0049, 0.2051, 1, 0), "-12 [-21, -0.5] on 4: the other",
-         "0.12 [0.00, 0.21] on 4: the other"),
+        (Against("a", 4, 0.1249, 0.0049, 0.2049, 1, 0), "-12 [-20, -0.5] on 4: the other",
+         "0.12 [0.00, 0.20] on 4: the other"),
         (Against("a", 4, 0.0, -0.005, 0.0, 1, 3), "+0 [0, 0] on 4: not distinguishable",
          "0.00 [-0.01, 0.00] on 4: not distinguishable"),
         (Against("a", 4, 0.0, 0.0, 0.0, 0, 4), "it is the default", "it is the default"),
@@ -414,6 +421,9 @@ def test_without_rows_each_artefact_of_the_board_has_a_gap(made, monkeypatch):
     assert {name: made(name).gaps for name in rows} == {name: [f"every row of {name}"] for name in rows}
     heats = [f"heat_{name}" for name in board.LEVELS]
     assert [made(name).gaps for name in heats] == [[f"every cell of {name}"] for name in heats]
+    assert len(made("heat_mid").figure.axes) == 1
+    assert [line[-1] for line in made("problems").frame.to_numpy()] == ["0", "0", "0"]
     assert made("reach").gaps == ["every line of reach"]
+    assert [axis.get_xscale() for axis in made("reach").figure.axes] == ["linear", "linear"]
     assert made("kept").finding == made("price").finding == ""
     assert made("held_out").caption.endswith("protected: none. A method is listed where it runs on all.")
