@@ -69,6 +69,14 @@ def test_a_file_has_a_line_each_quarter_of_a_minute_and_a_terminal_ten_each_seco
     assert screen.getvalue().endswith("\r\n" if isinstance(screen, Terminal) else "ε = 1\n")
 
 
+def test_work_that_tells_nothing_leaves_no_line(monkeypatch):
+    for screen in (Terminal(), io.StringIO()):
+        monkeypatch.setattr("sys.stderr", screen)
+        with progress():
+            pass
+        assert screen.getvalue() == ""
+
+
 def test_a_download_into_a_file_has_a_line_at_its_begin_and_one_at_its_end(monkeypatch):
     screen = io.StringIO()
     monkeypatch.setattr("sys.stderr", screen)

@@ -439,7 +439,7 @@ def test_a_reader_sees_at_once_what_is_false_unproved_or_harmless(entries, made_
 
 MADE_UP = (
     ("one", [Case("T = 1", 2.0, 1.0, 1.5), Case("T = 2", 1.0, 0.5, math.inf)]),
-    ("two", [Case("n = 9", 1.0, 0.004, 0.9)]),
+    ("two", [Case("n = 9", 2.0, 0.008, 1.8)]),
     ("three", [Case("a", 1.0, 2321.4, 12345.6), Case("b", 1.0, 9.0, 9.0, part=True)]),
     ("four", "data set x is not fetched; run: dpbench fetch x"),
 )
@@ -469,7 +469,7 @@ def test_the_page_has_the_worst_first_each_with_its_factor_and_the_paper_of_it(m
     data = errata_pages.data()
     assert data.to_numpy().tolist()[1:3] == [
         ["one", "paper", "unproved", "T = 2", 1.0, 0.5, math.inf, "unproved"],
-        ["two", "paper", "harmless", "n = 9", 1.0, 0.004, 0.9, "holds, with noise to spare"],
+        ["two", "paper", "harmless", "n = 9", 2.0, 0.008, 1.8, "holds, with noise to spare"],
     ]
     assert list(data) == [
         "erratum", "experiment", "category", "setting", "stated", "at_least", "at_most", "verdict"

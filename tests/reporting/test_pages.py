@@ -8,6 +8,7 @@ from markupsafe import Markup
 
 from dpbench import experiments
 from dpbench.cli import main
+from dpbench.errors import UserError
 from dpbench.reporting import build as report
 from dpbench.reporting import manifest, pages, reproduction
 from dpbench.reporting.html import badge, breakable, image, join, link, page, table, tag
@@ -16,6 +17,7 @@ from dpbench.study.context import Context
 from dpbench.study.output import WORDS
 from dpbench.study.plan import plan
 from tests.batches import write
+from tests.reporting.conftest import row
 from tests.reporting.made_up_site import problems
 
 COMMITTED = Path(__file__).parents[2] / "figures" / "full"
@@ -200,6 +202,30 @@ def test_one_artefact_built_again_leaves_the_others_on_the_page(site, small, tmp
     assert "x &lt; y at ε = 1" in page
     names = [one["name"] for one in json.loads(text(site / "small" / "artefacts.json"))["artefacts"]]
     assert names == ["drawn", "tabled", "scorecard", "published_values"]
+
+
+def test_experiments_are_drawn_beside_one_another_and_told_in_their_order(small, tmp_path, monkeypatch):
+    write(Store(tmp_path / "results", "quick", "absent"), [row(0)])
+    asked, folder = [], tmp_path / "figures" / "quick"
+
+    def pooled(function, parts, workers, *, ordered):
+        asked.append((len(parts), workers))
+        made = [function(*part) for part in parts]
+        return made if ordered else made[::-1]
+
+    monkeypatch.setattr(report, "pooled", pooled)
+    monkeypatch.setattr(report, "_drawn", lambda name, artefact, *_: ([f"{name} {artefact}".strip()], folder))
+    monkeypatch.setattr(pages, "write", lambda figures, results: f"{figures.name} of {results.name}")
+    monkeypatch.setattr("dpbench.reporting.errata_pages.save", lambda figures: figures / "errata")
+    where = {"results": tmp_path / "results", "figures": tmp_path / "figures"}
+    last = [f"{folder / 'errata'}.*  Privacy errata", "to read all of it, open quick of quick"]
+    assert list(report.build(**where)) == [
+        "2 experiments, each drawn in a process of its own; lines come when one is done", "small", "absent", *last
+    ]  # fmt: skip
+    assert list(report.build("small/drawn", **where)) == ["small drawn", *last]
+    assert asked == [(2, None), (1, 1)]
+    with pytest.raises(UserError, match=r"no results for small in \S+/none; run: dpbench run --experiment NAME"):
+        list(report.build("small", **where | {"results": tmp_path / "none"}))
 
 
 def test_what_was_never_built_is_a_visible_gap(small, tmp_path):

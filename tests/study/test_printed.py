@@ -27,6 +27,8 @@ from dpbench.study.printed import (
         ("0.0205", "0.02", EQUAL),  # at two decimals there is no tie
         ("0.0205", "0.022", OTHER),
         (0.0205, "0.021", TIE),  # the double lies beside the tie, the decimal string on it
+        (0.02050000000001, "0.021", TIE),  # the 13th digit is an error of a sum
+        (0.0205000000001, "0.021", EQUAL),
         (0.62049, "0.620", EQUAL),
         (0.7105, "0.710", TIE),
         (85.25, "85.25", EQUAL),
