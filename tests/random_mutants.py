@@ -301,9 +301,9 @@ def _enough(one: Site, ran: set[str] | None, seconds: dict[str, float]) -> list[
 
     Before them, and beside `ENOUGH`, that of what the site's paper says: it alone judges most of a paper's functions.
     """
-    likely = {f"tests/{test}": rank for rank, test in enumerate(covering(one.file), 1)}
-    ran = {test for test in seconds if test.partition("::")[0] in likely} if ran is None else ran
-    said = [test for test in thorough(one.file) if test in ran]
+    likely = {test: rank for rank, test in enumerate(thorough(one.file), 1)}
+    ran = {test for test in seconds if {test, test.partition("::")[0]} & likely.keys()} if ran is None else ran
+    said = [test for test in likely if test in ran]
     order = sorted(
         ran.difference(said),
         key=lambda test: likely.get(test.partition("::")[0], 2 * len(likely)) * (seconds[test] + 0.01),

@@ -187,7 +187,8 @@ def test_what_a_paper_says_is_tried_first_and_the_quick_tests_near_by_then(monke
     near = ["tests/a.py::quick", "tests/b.py::one", "tests/c.py::other"]
     assert random_mutants._enough(site, {*seconds} - {"tests/c.py::never"}, seconds) == [said, *near]
     assert random_mutants._enough(site._replace(file="study/laws.py"), {said, *near}, seconds) == near
-    assert random_mutants._enough(site, None, seconds) == ["tests/a.py::quick", "tests/b.py::one", "tests/a.py::slow"]
+    loaded = ["tests/a.py::quick", "tests/b.py::one", "tests/a.py::slow"]  # with the module: all tests near by
+    assert random_mutants._enough(site, None, seconds) == [said, *loaded]
 
 
 FORKED = """
