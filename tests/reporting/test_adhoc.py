@@ -329,3 +329,14 @@ def test_rows_of_the_board_come_from_the_package_where_the_folder_has_none(tmp_p
         ["dp-gd", "second_order", 0.2], ["dp-sgd", "leaderboard", 0.7]
     ]  # fmt: skip
     assert adhoc.beside(tmp_path / "none", rows[:0]).empty
+
+
+def test_curves_beyond_the_colours_are_grey_and_points_begin_anew():
+    mine = pd.concat([means_of(("a1a", 1.0, "dp-gd", 0.1 + T)).assign(settings=f'{{"T":{T}}}') for T in range(7)])
+    ended = mine.assign(key=mine["settings"])
+    traces = pd.DataFrame({"key": ended["key"], "iteration": 1, "excess": 0.5})
+    (curves,), (points,) = (made.figure.axes for made in (
+        adhoc._curves(ended, traces), adhoc._against_epsilon(mine, means_of().assign(experiment=[]))
+    ))  # fmt: skip
+    assert [line.get_color() for line in curves.lines] == [*adhoc.LINES, adhoc.GREY]
+    assert [one[0].get_color() for one in points.containers] == [*adhoc.LINES, adhoc.LINES[0]]

@@ -92,7 +92,7 @@ def test_a_move_is_printed_and_exits_1(tmp_path, capsys, monkeypatch):
 
 
 def test_of_many_moves_the_largest_25_are_printed_to_so_many_digits(tmp_path, capsys):
-    for root, step in (("a", 0.0), ("b", 0.001234567)):
+    for root, step in (("a", 0.0), ("b", 0.0012345)):
         for i in range(1, 28):
             values = np.array([0.1234567, 0.1234568]) + i * step
             written(tmp_path / root, values, epsilon=float(i), settings=json.dumps({"T": i}))

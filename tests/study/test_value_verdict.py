@@ -238,6 +238,12 @@ def test_what_also_comes_out_of_wrong_noise_is_blind_to_it():
     one = judge([value(stream=stream, planted={}, planted_stream=blind)])[0]
     assert (one.word, one.outcome.word) == ("blind to noise", "exact")
     assert headline([one.record()]).blind_exact == 1
+    # Where the stream is planted too, its digits tell; where it is not, the law of the means does.
+    both = {"stream": stream, "runs": right}
+    near = judge([value(**both, planted=FAR | {2.0: sample(0.601, seed=1)})])[0]
+    assert (near.word, near.notices) == ("blind to noise", {"half the noise": True, "twice the noise": False})
+    digits = judge([value(**both, planted_stream={0.5: {"loss": [0.601] * 5}, 2.0: {"loss": [0.6001] * 5}})])[0]
+    assert digits.notices == {"half the noise": True, "twice the noise": False}
     # Every run crashes, with the right noise as with half and twice of it: equal runs of wrong noise are runs of it.
     crashed = {HONEST: {"loss": [], "left": [0.0] * 5}}
     lost = PublishedValue(Place("T"), "t", (Number("left", "0", COUNT, k=5),), {}, stream=crashed)
