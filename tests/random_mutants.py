@@ -35,7 +35,20 @@ SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
 # Guards and speed, which no outcome shows: what `zip` does with unequal lengths, how much a cache keeps, copies.
 UNSEEN = ("strict", "maxsize", "cache", "stacklevel", "copy", "kw_only", "frozen")
 LOOKS = ("size", "figsize", "zorder", "lw", "fontsize", "room", "width_ratios", "height_ratios")  # of figures
-SYMMETRIC = ("min", "max", "minimum", "maximum", "hypot", "gcd", "logaddexp", "union1d", "isdisjoint")
+# Of the command line's: an option is told from its argument by its dashes.
+SYMMETRIC = (
+    "min",
+    "max",
+    "minimum",
+    "maximum",
+    "hypot",
+    "gcd",
+    "logaddexp",
+    "union1d",
+    "isdisjoint",
+    "option",
+    "several",
+)
 LEFT_OUT = ("scaffolding/", "version.py")  # templates, and a number
 ENOUGH = 120.0  # seconds of tests, each as long as it took without the mistake
 COMMON, THOROUGH = "not slow and not thorough", "thorough and not slow"  # what make test and make thorough run
@@ -46,7 +59,7 @@ from pathlib import Path
 known = set()
 
 def mark(number):
-    test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
+    test = os.environ.get("PYTEST_CURRENT_TEST", "")
     if (number, test) not in known:
         known.add((number, test))
         try:
@@ -288,10 +301,16 @@ def running(
     (copy / "dpbench/_marks.py").unlink()
     seconds = passed(report)
     seen: dict[int, set[str]] = defaultdict(set)
+    of_file: dict[str, set[str]] = defaultdict(set)
+    for test in seconds:
+        of_file[test.partition("::")[0]].add(test)
     for log in folder.iterdir():
         for line in log.read_text(encoding="utf-8").splitlines():
-            number, _, test = line.partition(" ")
-            if test in seconds:
+            number, _, running = line.partition(" ")
+            test, _, phase = running.rpartition(" ")
+            if phase == "(setup)":  # what a fixture runs for one test, others of its file may use
+                seen[int(number)].update(of_file[test.partition("::")[0]])
+            elif test in seconds:
                 seen[int(number)].add(test)
     return [_enough(one, seen[i] if i in placed else None, seconds) for i, one in enumerate(drawn)]
 

@@ -147,7 +147,19 @@ def test_a_random_mutant_is_judged_by_the_tests_that_run_its_statement_and_then_
 
 
 RAN = """
+import pytest
+
 from dpbench import fit
+
+@pytest.fixture(scope="module")
+def noted():
+    return fit.Fit().kept(1, 2)
+
+def test_uses_it_first(noted):
+    assert noted == [1, 2]
+
+def test_uses_it_then(noted):
+    assert noted == [1, 2]
 
 def test_runs_it():
     assert fit.Fit().run(1, 2) == -1
@@ -163,6 +175,7 @@ def test_runs_something_else():
 @pytest.mark.thorough
 def test_a_mark_tells_which_tests_run_a_statement(monkeypatch, tmp_path):
     source = SOURCE.replace("self.note(a, b)", "note = [a, b]").replace("axis.plot(b, lw=2)", "pass")
+    source += "\n    def kept(self, a, b):\n        return [a, b + 0]\n"
     plugin = "dpbench/cli/pytest_plugin.py"  # which pytest loads wherever dpbench is installed
     for name, text in (("dpbench/__init__.py", ""), ("dpbench/fit.py", source), (plugin, ""), ("tests/test_a.py", RAN)):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -170,9 +183,10 @@ def test_a_mark_tells_which_tests_run_a_statement(monkeypatch, tmp_path):
     monkeypatch.setattr(random_mutants, "ROOT", tmp_path)
     sites = {one.line: one for one in random_mutants.sites("fit.py")}
     monkeypatch.setattr(random_mutants, "covering", lambda file: ["test_a.py"])
-    ran = random_mutants.running(tmp_path, [sites[3], sites[6], sites[10]], workers=0)
-    runs_it, other = (f"tests/test_a.py::test_runs_{what}" for what in ("it", "something_else"))
-    assert [sorted(one) for one in ran] == [[runs_it, other], [runs_it], [runs_it]]
+    ran = random_mutants.running(tmp_path, [sites[3], sites[6], sites[10], sites[13]], workers=0)
+    names = ("runs_it", "runs_something_else", "uses_it_first", "uses_it_then")
+    tests = [f"tests/test_a.py::test_{name}" for name in names]
+    assert [sorted(one) for one in ran] == [tests, tests[:1], tests[:1], tests]  # the last one is of a shared fixture
     assert (tmp_path / "dpbench/fit.py").read_text() == source
     monkeypatch.setattr(random_mutants, "ENOUGH", -1.0)
     assert random_mutants.running(tmp_path, [sites[6]], workers=0) == [[]]
