@@ -18,7 +18,7 @@ import pytest
 import dpbench
 from dpbench.auditing.claims import AuditVerdict
 from dpbench.auditing.runs import Audit
-from dpbench.cli import VERBS, group, main, output, own
+from dpbench.cli import VERBS, group, main, output, own, run
 from dpbench.comparing.own_data import Comparison
 from dpbench.comparing.ranking import Ranking
 from dpbench.comparing.references import Reference
@@ -99,6 +99,10 @@ MISTAKES = [
     (("status", "--experiment", "second_order", "--profile", "quik"), "did you mean quick?"),
     ((*RUN, "--seeds", "ten"), "--seeds must be a whole number, got 'ten'"),
     (("audit", "dp-gd"), "dpbench audit needs --algo; see dpbench audit --help"),
+    (("plan", "--n", "9"), "dpbench plan needs --schema; see dpbench plan --help"),
+    (("plan", "--schema", "s.toml"), "dpbench plan needs --n; see dpbench plan --help"),
+    (("compare",), "dpbench compare needs --data; see dpbench compare --help"),
+    (("model", "export", "m.json"), "dpbench model export needs --out; see dpbench model export --help"),
     ((*RUN, "--backend", "dusk"), "--backend must be one of 'loky', 'threading', 'dask'; got 'dusk'"),
     (("run", "--nonsense"), "No such option"),
     (("run", "--experiment", "accelerated", "--experiment=second_order"), "--experiment: given 2 times"),
@@ -155,6 +159,10 @@ def test_a_scorecard_fits_a_terminal_of_80_columns_and_keeps_names_whole(monkeyp
     output.print_table(["data set", "methods"], [["a1a", "dp-gd-laplace, dp-nag-opt, " * 9]])
     lines = capsys.readouterr().out.splitlines()
     assert 70 < max(map(len, lines)) <= 80
+    monkeypatch.setenv("COLUMNS", "200")
+    for first in ("x", "xx"):  # so that one of the two fills the line
+        report._line("held", f"{first}{' x' * 300}", "")
+    assert max(map(len, capsys.readouterr().out.splitlines())) == 132
     assert not [line for line in lines if line.endswith("-")]
 
 
@@ -456,6 +464,18 @@ def test_an_option_is_an_argument_of_the_function(verb):
     command = command.commands[second] if second else command
     arguments = [one for function in functions for one in inspect.signature(function).parameters.values()]
     assert {one.name for one in command.params} - own == {one.name for one in arguments} - LISTENERS
+    for one in (each for each in command.params if isinstance(each, click.Option)):
+        assert one.multiple == ("may be repeated" in one.help or one.name == "accept"), one.name
+        assert one.is_flag or " " not in (one.metavar or ""), one.name
+        assert " " in one.help, one.name
+        default = None if one.is_flag or one.multiple else one.default
+        told = one.get_help_record(click.Context(command))[1]
+        if isinstance(default, int | float | str) and default != "":
+            assert f"[default: {default}]" in told, one.name
+        else:
+            assert "[default:" not in told.removesuffix("to catch halved noise]").partition("[default: enough")[0], (
+                one.name
+            )
     # What a user leaves out is what a caller leaves out.
     without = {one.name: one.get_default(click.Context(command)) for one in command.params if not one.required}
     given = {name: one[0] if isinstance(one, list) else one for name, one in without.items()}
@@ -656,6 +676,15 @@ DONE = {"second_order": (1, 2345), "nonconvex": (1200, 0)}
          None,
          (1, "  left out  a1a: not fetched\n  WRONG     two runs differ\n"
           "mine (My method): 3 runs on private copies; isolated\nmine.zip: its check fails\n", "")),
+        ("fetch a1a adult", "fetch", [Made(name="a1a", status="ready", detail="")],
+         ((("a1a", "adult"),), {"mirror": None}),
+         (0, "data set  status  detail\n────────  ──────  ──────\na1a       ready\n", "")),
+        ("fetch a1a", "fetch", [Made(name="a1a", status="missing", detail="x")], None,
+         (1, "data set  status   detail\n────────  ───────  ──────\na1a       missing  x\n", "")),
+        ("fetch all", "fetch", [Made(name="a1a", status="missing", detail="x")], None,
+         (0, "data set  status   detail\n────────  ───────  ──────\na1a       missing  x\n", "")),
+        ("fetch all", "fetch", [Made(name="a1a", status="failed", detail="x")], None,
+         (1, "data set  status  detail\n────────  ──────  ──────\na1a       failed  x\n", "")),
         ("board merge mine.zip", "merge", "3 runs added",
          (("mine.zip",), {"replace": False, "trusted": False, "jobs": None, **ON_FULL, **FOLDER}),
          (0, "3 runs added; next: dpbench report --experiment leaderboard\n", "")),
@@ -684,7 +713,7 @@ def test_a_verb_asks_its_function_once_and_tells_what_it_found(call, monkeypatch
     monkeypatch.setattr(dpbench, function, lambda *parts, **named: asked.append((parts, named)) or result)
     assert call(*words.split()) == said
     ((parts, named),) = asked
-    assert given is None or (parts, {name: one for name, one in named.items() if name != "notify"}) == given
+    assert given is None or (parts, {name: one for name, one in named.items() if name not in LISTENERS}) == given
 
 
 def forecast(method, epsilon, beats, kept):
@@ -752,6 +781,7 @@ def test_a_plan_answers_in_a_sentence_then_in_tables(call, monkeypatch):
         ((19.0, 18.0, 20.0), "19.0 [18.0, 20.0]"),
         ((-30.0, -199.96, 5.0), "-30.0 [-200.0, 5.0]"),
         ((1234.5, 200.0, 5678.9), "1,234 [200, 5,679]"),
+        ((-100.0, -200.0, 5.0), "-100 [-200, 5]"),
         ((np.nan, np.nan, np.nan), "–"),
     ],
 )
@@ -843,3 +873,25 @@ def test_a_comparison_shows_the_five_best_the_strictly_private_first_and_who_is_
     assert out.endswith("Take aop.\n")
     found = dataclasses.replace(found, rankings=[dataclasses.replace(other, table=table[:0])])  # nothing to recommend
     assert call("compare", "--data", "t.csv")[0] == 1
+
+
+def test_an_hour_is_started_and_more_is_not():
+    run._refuse_long_runs(3600.0)
+    with pytest.raises(UserError, match="these runs take about 1 hour; to start them all the same, add --yes"):
+        run._refuse_long_runs(3601.0)
+
+
+@pytest.mark.parametrize(
+    ("value", "told"),
+    [
+        (True, "yes"),
+        (False, "no"),
+        (np.inf, "no bound"),
+        (0.123456, "0.1235"),
+        (None, "?"),
+        (12345, "12,345"),
+        ("a", "a"),
+    ],
+)
+def test_a_cell_of_a_listing_says_what_there_is(value, told):
+    assert run._cell(value) == told

@@ -37,6 +37,7 @@ def test_the_committed_captions_are_short():
     found = [one for path in COMMITTED.glob("*/artefacts.json") for one in json.loads(text(path))["artefacts"]]
     assert len(found) > 80
     assert [one["name"] for one in found if "method" in one and len(one["caption"].split()) > WORDS] == []
+    assert WORDS == 40  # as the guide to captions has it
 
 
 @pytest.mark.parametrize("name", [path.parent.name for path in sorted(COMMITTED.glob("*/artefacts.json"))])

@@ -65,6 +65,8 @@ def test_each_panel_draws_the_headline(tmp_path):
     assert [(text.get_text(), *text.get_position()) for text in seen.texts] == [
         (f"{name}: {a} of {b}", 0.01, y) for y, (name, (a, b)) in enumerate(shares.items())
     ]
+    rows = (1, len(shares), len(whole.pooled))
+    assert [axis.get_ylim() for axis in (bars, seen, pooled)] == [(count - 0.4, -0.6) for count in rows]
     lines = [(line.get_xdata().tolist(), line.get_ydata().tolist()) for line in pooled.lines]
     ratios = [ratio for ratio, *_ in whole.pooled.values()]
     assert [(text.get_text(), *text.get_position()) for text in pooled.texts] == [

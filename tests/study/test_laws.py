@@ -152,3 +152,34 @@ def test_benjamini_and_hochberg():
     assert laws.benjamini_hochberg([0.03, 0.04, 0.001]).all()  # .05/3 for each would leave the last alone
     assert laws.benjamini_hochberg([]).tolist() == []
     assert laws.benjamini_hochberg([0.04]).tolist() == [True]
+
+
+def test_which_law_a_number_of_runs_has():
+    """From a hundred runs on the bootstrap's, whose chances are counts of its draws; with fewer Student's."""
+    ours = np.random.default_rng(11).standard_normal((1, 100))
+    chance = laws.mean_chance(ours, 0.5, 5)[0]
+    draws = chance / 2 * 20_001
+    assert draws == pytest.approx(round(draws), abs=1e-6)
+    assert laws.mean_chance(ours, 100.0, 5)[0] == pytest.approx(2 / 20_001, rel=1e-9)
+    few = ours[:, :99]
+    error = few.std(ddof=1) * math.sqrt(1 / 5 + 1 / 99)
+    assert laws.mean_chance(few, 0.5, 5)[0] == pytest.approx(2 * stats.t.sf((0.5 - few.mean()) / error, 98))
+    z = stats.norm.isf(0.025) + stats.norm.isf(0.1)
+    assert laws.resolution(few[0], 5) == pytest.approx(z * error)
+    assert laws.errors() == pytest.approx(1.959964, abs=1e-6)
+    assert laws.errors(5) == pytest.approx(2.575829, abs=1e-6)  # one per cent
+
+
+def test_an_interval_is_beyond_its_bar_or_not_or_open():
+    one = laws.Interval(2.0, 1.0, 3.0)
+    assert [one.beyond(bar) for bar in (0.9, 1.0, 3.0, 3.1)] == [True, None, None, False]
+    assert [one.beyond(bar, below=True) for bar in (0.9, 1.0, 3.0, 3.1)] == [False, None, None, True]
+    alone = laws.Interval(2.0, math.nan, math.nan)
+    assert [alone.beyond(bar) for bar in (1.0, 3.0)] == [True, False]
+    assert laws.Interval(math.nan, 1.0, 3.0).beyond(9.0) is None
+    assert (str(one), str(alone)) == ("2 [1, 3]", "2 [one seed]")
+    assert str(laws.Pooled(one, "match", 4, 9)) == "2 [1, 3] (match; 9 values in 4 curves)"
+    single = laws.mean_interval([2.0])
+    assert (single.low, single.high) == (-math.inf, math.inf)
+    assert math.isnan(laws.mean_interval([]).value)
+    assert math.isnan(laws.share_interval(0, 0).value)

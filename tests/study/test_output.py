@@ -46,6 +46,7 @@ def drawn(tmp_path):
             figure, axis = plt.subplots()
             axis.plot([1, 2], [3, 4], label="ε")
             Figure(figure, pd.DataFrame({"x": [1.5]}), ["a1a: run it"], "Caption.").save(tmp_path / name, "Title")
+            assert figure.get_layout_engine() is None  # one layout for all formats
         return {path.suffix: path for path in tmp_path.glob(f"{name}.*")}
 
     return draw
@@ -119,7 +120,9 @@ def test_what_a_table_says_is_made_of_the_data_it_saves():
 def test_looks_are_told_apart():
     look.cache_clear()
     assert len({(colour, marker) for colour, marker, *_ in LOOKS.values()}) == len(LOOKS)
-    assert look("unknown-method").label == "unknown-method"
+    assert look("unknown-method").label == look("unknown-method").legend == "unknown-method"
+    assert (look("dp-gd").line, look("dp-gd-oracle").line) == ("-", "--")
+    assert look("dp-gd-oracle").legend == f"{look('dp-gd-oracle').label} (not private)"
     assert look("unknown-method") == look("unknown-method")
 
 

@@ -70,6 +70,30 @@ def test_a_panel_that_is_left_out_is_a_gap_and_named_with_the_legend():
     assert legend.get_title().get_text() == "not drawn, as rows are missing: b at ε = 1"
 
 
+def test_a_page_has_no_room_and_a_legend_three_columns_unless_told():
+    with figure_style() as plt:
+        page = Panels(None, "", 4, columns=3, size=(4, 2))
+        for axis, name in page.over("abcd"):
+            axis.plot([1], label=name)
+        figure = page.figure(pd.DataFrame())
+        assert list(figure.figure.get_size_inches()) == [12, 4]
+        assert [axis.get_visible() for axis in page.axes.flat] == [True] * 4 + [False] * 2
+        assert figure.figure.legends[0]._ncols == 2  # of four: two lines of two
+        assert figure.figure.legends[0].get_title().get_text() == ""
+        other, axis = plt.subplots(figsize=(12, 3))
+        for name in "abcd":
+            axis.plot([1], label=name)
+        legend_below(other, [axis])
+        assert other.legends[0]._ncols == 2
+
+
+def test_groups_of_means_stay_in_the_order_of_the_rows():
+    rows = pd.DataFrame({"a": [2, 1, 2, None], "excess": [1.0, 2.0, 3.0, 4.0]})
+    assert means(rows, ["a"])["mean"].tolist() == [2.0, 2.0, 4.0]
+    assert means(rows, ["a"])["a"].tolist()[:2] == [2, 1]
+    assert means(rows, ["a"], sort=True)["a"].tolist()[:2] == [1, 2]
+
+
 def test_a_legend_has_no_more_columns_than_its_rows_need():
     with figure_style() as plt:
         figure, axis = plt.subplots(figsize=(12, 3), layout="constrained")

@@ -67,6 +67,7 @@ def test_exchanged_methods_have_one_anothers_runs_and_tell_whose():
     assert set(turned.runs.loc[turned.runs["algorithm"].eq("a"), "key"].str[0]) == {"b"}
     assert run_by(turned, pd.Series(["a", "b", "c"])).tolist() == ["b", "a", "c"]
     assert run_by(CONTEXT, pd.Series(["a"])).tolist() == ["a"]
+    assert not turned.planted  # their traces are their own
 
 
 @pytest.fixture

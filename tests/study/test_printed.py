@@ -74,6 +74,10 @@ ON_THE_BETTER_SIDE = "chance < .001, but on the better side of ours, where the l
         (Number("x", "1.05", k=5), TEN, None, "ours 1 (sd 0.067, N = 10), published 1.05 (k = 5), chance 0.25"),
         (Number("x", "9.00", k=5), TEN, None, "ours 1 (sd 0.067, N = 10), published 9.00 (k = 5), chance < .001"),
         (Number("x", "1.05", k=5), [0.1, 0.2, 0.1, 4.0, 0.3], None, SPREAD_WIDE),
+        (Number("x", "1.05", k=5), [0.3, 0.3, 1.0, 1.8, 2.2], None,
+         "ours 1.12 (sd 0.86, N = 5), published 1.05 (k = 5), chance 0.91 (spread wide: judge it by 100 seeds)"),
+        (Number("x", "1.05", k=5), [0.6, 0.5, 1.0, 1.8, 1.8], None,
+         "ours 1.14 (sd 0.63, N = 5), published 1.05 (k = 5), chance 0.84"),  # no more than .6 of the mean
         (
             Number("x", "0.80", k=5, lowest=True), TEN, None,
             f"ours 1 (sd 0.067, N = 10), published 0.80 (k = 5), {ON_THE_BETTER_SIDE}",
