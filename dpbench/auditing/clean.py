@@ -1,17 +1,15 @@
 """Two worlds in a clean process each, and by what of the outside these processes can be told apart.
 
 Releases are answered from a stream of their own, whatever the rows are (`Tape.answer`): all that a private method does
-next follows from these answers, so two processes whose rows differ everywhere have to do the same. Compared are what
-the runs return, the files that there are afterwards, standard output and error, calls of the operating system that
-change something, and what modules and classes hold.
-
-Not seen: what C code does behind Python's back, how long it takes, caches of `functools`, and files that Numba keeps.
+next follows from these answers, so two processes whose rows differ everywhere have to do the same. What is compared,
+and what is not seen, is on docs/guides/audit.md.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import functools
 import gc
 import hashlib
 import inspect
@@ -128,17 +126,17 @@ def main(given: str) -> None:
     setups, further, _ = setups_of(algorithm, fixed, epsilon, loss=loss)
     returned: dict[str, str] = {}
     before, known, children = _state(algorithm), set(sys.modules), _children()
-    with one_thread(), _Calls() as calls:
+    with one_thread(), _heard() as (made, beyond):
         # First and last the case in which every row differs: what is kept first or written last is of these.
         for i, setup in enumerate([*further, *setups, *further]):
             returned |= {f"{where} (case {i + 1})": told for where, told in _returned(setup, world, seed)}
         atexit._run_exitfuncs()  # noqa: SLF001  # they may write as well, and later nobody listens
-        calls.beyond += ["starts another process"] * (_children() > children)
+        beyond += ["starts another process"] * (_children() > children)
     after = _state(algorithm, known)
     changed = {where: _digest(told) for where, told in after.items() if where not in before or before[where] != told}
     changed |= dict.fromkeys(before.keys() - after.keys(), "gone")
-    told = {"what is returned": returned, "calls of the system": calls.made, "modules": changed}
-    Path(report).write_text(json.dumps(told | {"beyond": calls.beyond}), "utf-8")
+    told = {"what is returned": returned, "calls of the system": made, "modules": changed, "beyond": beyond}
+    Path(report).write_text(json.dumps(told), "utf-8")
 
 
 def _children() -> float:
@@ -165,7 +163,8 @@ def _returned(setup: Setup, world: int, seed: int) -> Iterator[tuple[str, str]]:
         problem = replaced_everywhere(pairs) if world else pairs[0].first
         start = np.random.default_rng(0).standard_normal(start.shape) * SPREAD
     run = setup.recorder(INSPECTED, seed, keyed=True)
-    run.releases.answer = _Answers(seed)
+    # Whatever the value is: any output of a release is a possible one.
+    run.releases.answer = functools.partial(_answer, np.random.default_rng((seed, len("clean"))))
     try:
         came = setup.run(problem, run, start)
     except Leak as leak:
@@ -175,57 +174,43 @@ def _returned(setup: Setup, world: int, seed: int) -> Iterator[tuple[str, str]]:
         yield f"{fact.where} {i}", _digest(fact.kind.__qualname__, fact.content)
 
 
-class _Answers:
-    """What is released whatever the value is: any output of a release is a possible one."""
-
-    def __init__(self, seed: int) -> None:
-        self._stream = np.random.default_rng((seed, len("clean")))
-
-    def __call__(self, kind: str, value: np.ndarray, scale: Any) -> np.ndarray:
-        if kind.startswith("argmax"):
-            return self._stream.integers(value.shape[1], size=len(value))
-        if kind == "threshold":
-            return self._stream.random(len(value)) < 0.1
-        if kind == "depth":
-            return np.zeros((len(value), value.shape[-1]))
-        noise = self._stream.standard_normal(value.shape)
-        noise = noise + np.swapaxes(noise, 1, 2) if kind in ("symmetric", "isometric") else noise
-        return noise * transcript.column(scale, value.ndim)
+def _answer(stream: np.random.Generator, kind: str, value: np.ndarray, scale: Any) -> np.ndarray:
+    if kind.startswith("argmax"):
+        return stream.integers(value.shape[1], size=len(value))
+    if kind == "threshold":
+        return stream.random(len(value)) < 0.1
+    if kind == "depth":
+        return np.zeros((len(value), value.shape[-1]))
+    noise = stream.standard_normal(value.shape)
+    noise = noise + np.swapaxes(noise, 1, 2) if kind in ("symmetric", "isometric") else noise
+    return noise * transcript.column(scale, value.ndim)
 
 
-class _Calls:
+@contextlib.contextmanager
+def _heard() -> Iterator[tuple[list[str], list[str]]]:
     """Calls of the operating system that leave something outside, as Python reports them, while it is entered.
 
-    beyond: in words, those of which more may come than is seen: other processes, and files elsewhere than in the
-    working directory, which both worlds may write at a time.
+    And, in words, those of which more may come than is seen: other processes, and files elsewhere than in the working
+    directory, which both worlds may write at a time.
     """
+    made, beyond, home, on = list[str](), list[str](), Path.cwd(), [True]
 
-    def __init__(self) -> None:
-        self.made: list[str] = []
-        self.beyond: list[str] = []
-        self._home = Path.cwd()
-        self._on = False
-        sys.addaudithook(self._hear)  # for the rest of the process: hooks cannot be taken away
-
-    def __enter__(self) -> _Calls:
-        self._on = True
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._on = False
-
-    def _hear(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self._on or not (event == "open" or event.startswith(CALLS)) or _keeps_loops():
+    def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if not on or not (event == "open" or event.startswith(CALLS)) or _keeps_loops():
             return
         if event == "open":
             name, _, flags = arguments
             if flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT) and not isinstance(name, int):
                 path = Path(os.path.realpath(os.fsdecode(name)))
-                if not path.is_relative_to(self._home) and str(path) != os.devnull:
-                    self.beyond.append(f"writes {path}")
+                if not path.is_relative_to(home) and str(path) != os.devnull:
+                    beyond.append(f"writes {path}")
         elif event not in READING:
-            self.beyond += [f"starts {what} ({event})" for what, calls in BEYOND.items() if event.startswith(calls)]
-            self.made.append(f"{event} {[_outline(each, 1) for each in arguments]}")
+            beyond.extend(f"starts {what} ({event})" for what, calls in BEYOND.items() if event.startswith(calls))
+            made.append(f"{event} {[_outline(each, 1) for each in arguments]}")
+
+    sys.addaudithook(hear)  # for the rest of the process: hooks cannot be taken away
+    yield made, beyond
+    on.clear()
 
 
 def _keeps_loops() -> bool:

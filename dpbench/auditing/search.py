@@ -12,14 +12,13 @@ import itertools
 import math
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dpbench.algorithms.base import Algorithm, AuditCase
 from dpbench.auditing import worlds
-from dpbench.auditing.neighbours import BENT, CLIPPED, DeclaredRows, Extreme, Neighbours, declared, signs
+from dpbench.auditing.neighbours import BENT, CLIPPED, Extreme, Neighbours, declared, signs
 from dpbench.auditing.transcript import Leak, Recorder
 from dpbench.auditing.worlds import SHORT, SPREAD, STEPS, Setup, within
 from dpbench.errors import UserError
@@ -81,9 +80,7 @@ def sizes(*, thorough: bool = False) -> list[tuple[Any, ...]]:
     return [*grid, ODD, PENALISED]
 
 
-def at_sizes(
-    setups: list[Setup], grid: list[tuple[Any, ...]], farthest: Collection[str], seed: int
-) -> None:  # fmt: skip
+def at_sizes(setups: list[Setup], grid: list[tuple[Any, ...]], farthest: Collection[str], seed: int) -> None:
     """Leak where a run of another size moves further, or gives away more, than it says: what is wrong there alone."""
     for n, d, T, *weight in grid:
         for setup in setups:
@@ -144,9 +141,8 @@ def searched(setup: Setup, seed: object) -> SearchedPair:
     """The pair that moves a run of `setup` most. Leak where one moves a release further than the ledger says."""
     run, replays = setup.compared(setup.pair, seed, REPLICATES)
     best, words, most, farthest = setup, "", worlds.shares_moved(run, replays), dict[str, str]()
-    share = (
-        math.inf if worlds.hides(run) else worlds.moved_in_all(run, replays)
-    )  # then final iterates choose the pair (`placed`)
+    # Where noise is hidden, final iterates choose the pair (`placed`).
+    share = math.inf if worlds.hides(run) else worlds.moved_in_all(run, replays)
     for i, candidate in enumerate(candidates(setup.algorithm, setup.case, setup.relation)):
         tried = _tried(setup, candidate, i, seed)
         if tried is None:
@@ -200,80 +196,72 @@ def with_best_coins(setup: Setup, seed: object) -> Setup:
 
 def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Iterator[Candidate]:
     """Pairs within what `algorithm` declares. Where columns count as public, a row differs in its sign alone."""
-    said = declared(algorithm, case)
+    said, public, there = declared(algorithm, case), algorithm.counts_public, relation is Relation.ADD_REMOVE
     corner, declares, bounded = said.corner(), said.loss, said.bounded
     axis, other_axis = (said.bound * np.eye(1, case.d, j)[0] for j in (0, 1))
     across = corner * np.where(np.arange(case.d) < case.d // 2, 1.0, -1.0) if case.d % 2 == 0 else None
-    shared = {"the others pull nowhere": np.zeros(case.d), "the others along it": corner, "against it": -corner}
+    steepest, nowhere = Extreme(declares) if bounded else declares, np.zeros(case.d)
+
+    def pairs(
+        loss: losses.Loss, row: np.ndarray, others: np.ndarray, differing: Mapping[str, tuple[Any, ...]],
+        *, size: float = 1.0 if bounded else CLIPPED, shift: float = 0.0, its: float = 1.0, absent: float = 0.0,
+    ) -> Iterator[tuple[str, Neighbours]]:  # fmt: skip
+        """By words, the label of `row`, and what it is replaced by with which label: nothing where that is left out."""
+
+        def problem(row: np.ndarray, label: float) -> Problem:
+            """`row` with `label` times `size`, plus `shift`, and n - 1 of `others` with the label `its` times that."""
+            X, y = np.tile(others, (case.n, 1)), np.full(case.n, its)
+            # Others that are curved point to and fro: a method that weighs rows by their labels starts among them.
+            X[1::2] *= -1.0 if its == BENT else 1.0
+            X[0], y[0] = row, label
+            return said.problem(X, y * size + shift, loss)
+
+        gone = problem(nowhere, absent)
+        for words, (label, *instead) in differing.items():
+            yield words, Neighbours(problem(row, label), problem(*instead) if instead else gone, gone)
+
+    shared = {"the others pull nowhere": nowhere, "the others along it": corner, "against it": -corner}
     if across is not None:
         shared["across it"] = across
     places = [("at a corner", corner, across, words, rows) for words, rows in shared.items()]
-    places.append(("on an axis", axis, other_axis if case.d > 1 else None, "the others pull nowhere", np.zeros(case.d)))
-    size = 1.0 if bounded else CLIPPED
+    places.append(("on an axis", axis, other_axis if case.d > 1 else None, "the others pull nowhere", nowhere))
     slopes: list[tuple[str, losses.Loss, bool]] = [("the loss as it is", declares, True)]
     if bounded:
-        slopes.append(("steepest", Extreme(declares), False))
+        slopes.append(("steepest", steepest, False))
     if bounded and declares.smoothness < math.inf:
         slopes.append(("most curved", Extreme(declares, 1.0), False))
         slopes.append(("curved for one label", Extreme(declares, 1.0, sided=True), False))
+    differing: dict[str, tuple[Any, ...]]
     for slope, loss, far in slopes:
         shift = 2.0 if far and bounded and not signs(declares) else 0.0
-        problem = partial(_problem, said, loss, size, shift)
+        bent = isinstance(loss, Extreme) and loss.curvature > 0
         for where, row, turned, around, others in places:
-            gone = problem(np.zeros(case.d), 1.0 if far else 0.0, others)
-            differing: dict[str, tuple[np.ndarray, float, np.ndarray | None, float]]
-            if relation is Relation.ADD_REMOVE:
-                differing = {f"there with label {label:+g} or not": (row, label, None, 0.0) for label in (1.0, -1.0)}
-            else:
-                differing = {"with either label": (row, 1.0, row, -1.0), "or its opposite": (row, 1.0, -row, 1.0)}
-                # Both rows of these bend alike; one that bends and one that does not are further apart in curvature.
-                if not far:
-                    differing["or one that pulls nowhere"] = (row, 1.0, row, 0.0)
-                if turned is not None and not algorithm.counts_public:
-                    differing["or one across it"] = (row, 1.0, turned, 1.0)
-                    differing["or one across it with the other label"] = (row, 1.0, turned, -1.0)
-            for difference, (one, label, instead, other) in differing.items():
-                second = gone if instead is None else problem(instead, other, others)
-                pair = Neighbours(problem(one, label, others), second, gone)
-                bent = isinstance(loss, Extreme) and loss.curvature > 0
-                yield Candidate(f"{slope}, {around}, a row {where} {difference}", pair, far, bent)
+            differing = {"with either label": (1.0, row, -1.0), "or its opposite": (1.0, -row, 1.0)}
+            # Both rows of these bend alike; one that bends and one that does not are further apart in curvature.
+            if not far:
+                differing["or one that pulls nowhere"] = (1.0, row, 0.0)
+            if turned is not None and not public:
+                differing["or one across it"] = (1.0, turned, 1.0)
+                differing["or one across it with the other label"] = (1.0, turned, -1.0)
+            if there:
+                differing = {f"there with label {label:+g} or not": (label,) for label in (1.0, -1.0)}
+            for words, pair in pairs(loss, row, others, differing, shift=shift, absent=1.0 if far else 0.0):
+                yield Candidate(f"{slope}, {around}, a row {where} {words}", pair, far, bent)
     # At the bound a row is clipped hardest, and what is clipped wrongly may be longest in between.
     for rung in RUNGS:
-        steepest = Extreme(declares) if bounded else declares
-        of_size = partial(_problem, said, steepest, 1.0 if bounded else rung * CLIPPED, 0.0)
-        row = rung * corner if bounded and not algorithm.counts_public else corner
-        gone = of_size(np.zeros(case.d), 0.0, np.zeros(case.d))
-        second = gone if relation is Relation.ADD_REMOVE else of_size(row, -1.0, np.zeros(case.d))
-        pair = Neighbours(of_size(row, 1.0, np.zeros(case.d)), second, gone)
-        yield Candidate(f"a row at {rung:.2g} of {'the bound' if bounded else f'a label of {CLIPPED:g}'}", pair, False)
+        row, size = rung * corner if bounded and not public else corner, 1.0 if bounded else rung * CLIPPED
+        for _, pair in pairs(steepest, row, nowhere, {"": (1.0,) if there else (1.0, row, -1.0)}, size=size):
+            of = "the bound" if bounded else f"a label of {CLIPPED:g}"
+            yield Candidate(f"a row at {rung:.2g} of {of}", pair, False)
     # What a row does by how the others count: as curved as they may be, short beside it, or of labels smaller than its.
-    problem = partial(_problem, said, Extreme(declares) if bounded else declares, size, 0.0)
     beside = {"short": (SHORT * corner, 1.0), "short, against it": (SHORT * corner, -1.0)}
     if not bounded:
         beside = {"with small labels": (corner, SHORT)}
     elif declares.smoothness < math.inf:
         beside["curved"] = corner, BENT
-    for words, (others, its) in beside.items():
-        gone = problem(np.zeros(case.d), 0.0, others, its)
-        seconds = {"there or not": gone}
-        if relation is not Relation.ADD_REMOVE:
-            seconds = {"with either label": problem(axis, -1.0 if bounded else SHORT, others, its)}
-            if case.d > 1 and not algorithm.counts_public:
-                seconds["or one on another axis"] = problem(other_axis, 1.0, others, its)
-        for difference, second in seconds.items():
-            pair = Neighbours(problem(axis, 1.0, others, its), second, gone)
-            yield Candidate(f"the others {words}, a row on an axis {difference}", pair, False, many=True)
-
-
-def _problem(
-    said: DeclaredRows, loss: losses.Loss, size: float, shift: float, row: np.ndarray, label: float,
-    others: np.ndarray, its: float = 1.0,
-) -> Problem:  # fmt: skip
-    """`row` with `label` times `size`, plus `shift`, and n - 1 of `others` with the label `its` times that.
-
-    Others that are curved point to and fro, so that a method that weighs rows by their labels starts among them.
-    """
-    X, y = np.tile(others, (said.case.n, 1)), np.full(said.case.n, its)
-    X[1::2] *= -1.0 if its == BENT else 1.0
-    X[0], y[0] = row, label
-    return said.problem(X, y * size + shift, loss)
+    differing = {"with either label": (1.0, axis, -1.0 if bounded else SHORT)}
+    if case.d > 1 and not public:
+        differing["or one on another axis"] = (1.0, other_axis, 1.0)
+    for around, (others, its) in beside.items():
+        for words, pair in pairs(steepest, axis, others, {"there or not": (1.0,)} if there else differing, its=its):
+            yield Candidate(f"the others {around}, a row on an axis {words}", pair, False, many=True)
