@@ -247,7 +247,7 @@ SUBMITTING = [
     Mutant(SERVER, "if 8 * math.prod(summed.shape) > wire.LARGEST:", "if False:",
            FOURTH + "a_sum_of_more_numbers_than_a_frame_holds_is_refused_by_its_shape",
            "a sum takes the server's memory"),
-    Mutant("serving/wire.py", "        check_settings(*self.needs.values(), *self.fixed.values())", "        pass",
+    Mutant("serving/wire.py", "        check_settings(*vars(self.needs).values(), *self.fixed.values())", "        pass",
            "serving/test_process.py::test_what_a_process_says_of_its_method_is_not_believed[forged15-malformed]",
            "what a name fixes is a command to a terminal"),
     Mutant("serving/wire.py", "        check_settings(self.default)", "        pass",

@@ -61,7 +61,6 @@ class SumHandle(Sum):
 
     @property
     def request(self) -> wire.RequestedValue:
-        """It as a request has it."""
         offset = wire.numbers(np.broadcast_to(self.offset, self.shape)) if np.ndim(self.offset) else None
         return wire.RequestedValue(recipe=self.recipe, unit=self.unit, offset=offset)
 
@@ -96,7 +95,6 @@ class ServedDeclaration(HiddenMeans, Declaration):
     _states = 0
 
     def batch(self, W: Any) -> np.ndarray:
-        """W, as iterates."""
         return np.asarray(W, dtype=float)
 
     def _sum(
@@ -201,7 +199,6 @@ class ServedReleases(Releases):
         return np.asarray(self.server.ask(request))
 
     def sample(self, rule: Any, least: Any) -> list[Any]:
-        """A token of what the server drew."""
         sampler = rule.__self__
         size = next(getattr(sampler, name) for name in ("rate", "m", "steps") if hasattr(sampler, name))
         request = wire.DrawRequest(sampler=type(sampler).__name__, size=float(size), label=sampler.label)
@@ -286,7 +283,7 @@ def describe(reference: str) -> wire.Frame:
     return wire.DescribedMethod(
         name=method.name, title=method.title or method.name, relation=method.relation, either=method.either,
         private=method.private, accountings=list(method.accountings), paper_accounting=method.paper_accounting,
-        delta=method.delta, labels=sorted(method.labels), needs=msgspec.to_builtins(method.needs),
+        delta=method.delta, labels=sorted(method.labels), needs=method.needs,
         settings=[_setting(field) for field in msgspec.structs.fields(method.Settings)],
         fixed=msgspec.to_builtins(fixed),
     )  # fmt: skip

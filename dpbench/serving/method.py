@@ -13,8 +13,8 @@ import msgspec
 import numpy as np
 
 from dpbench.algorithms import registry, rules
-from dpbench.algorithms.base import Algorithm, BaseSettings, Needs, RunResult
-from dpbench.errors import UserError, one_line
+from dpbench.algorithms.base import Algorithm, BaseSettings, RunResult
+from dpbench.errors import UserError
 from dpbench.privacy import accounting
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact_release import ExactMechanisms
@@ -34,6 +34,7 @@ class ServedMethod(Algorithm):
     """The method of `code`, as it describes itself. fixed: the settings that its name fixes."""
 
     exact = "sums"
+    labels = frozenset()  # of an instance: those that it says
 
     def __init__(self, code: process.MethodCode) -> None:
         told = process.ask(code, wire.DescribeMethod(reference=code.called), wire.DescribedMethod | wire.NoMethod)
@@ -41,10 +42,12 @@ class ServedMethod(Algorithm):
             raise NotAnAlgorithm(f"{code.reference}: {told.why}")
         if not told.private:
             raise UserError(f"{told.name}: it is not private; what is served are methods that release through noise")
+        if not told.needs.covered:
+            raise UserError(f"{told.name}: needs: there is no loss that its proof covers")
         # Rows go by names: a file of that name would write its runs among the built-in method's.
         if code.source and registry.taken(told.name):
             raise UserError(f"{code.reference}: the name {told.name} is taken; give the class another `name`")
-        self.code, self.fixed, self._labels = code, told.fixed, frozenset(told.labels)
+        self.code, self.fixed = code, told.fixed
         ours = code.reference in registry.names(plugins=False) and not code.source
         for mode in () if ours else (*told.accountings, told.paper_accounting):
             if flaw := accounting.get(mode).flaw:
@@ -54,15 +57,10 @@ class ServedMethod(Algorithm):
         fields = [(one.name, NUMBER if one.number else Any, _default(one.default)) for one in told.settings]
         settings = msgspec.defstruct("Settings", fields, bases=(BaseSettings,), frozen=True)
         vars(self).update(
-            name=told.name, title=told.title, relation=told.relation, either=told.either, delta=delta,
-            accountings=tuple(told.accountings), paper_accounting=told.paper_accounting, needs=_needs(told.needs),
-            Settings=settings,
+            name=told.name, title=told.title, relation=told.relation, either=told.either, needs=told.needs,
+            accountings=tuple(told.accountings), paper_accounting=told.paper_accounting, delta=delta,
+            labels=frozenset(told.labels), Settings=settings,
         )  # fmt: skip
-
-    @property
-    def labels(self) -> frozenset[str]:
-        """See `Algorithm.labels`."""
-        return self._labels
 
     def batch_size(self, n: int, d: int) -> int:
         """One run is one process."""
@@ -87,10 +85,7 @@ class ServedMethod(Algorithm):
         # Floating-point noise leaks through its low bits (Mironov 2012), so only exact releases are served.
         if len(W) != 1 or not isinstance(mechanisms, ExactMechanisms):
             raise UserError(f"{self.name}: it is served, one run at a time, by exact releases")
-        # A batch holds settings as arrays over replicates; the served process runs one replicate.
-        asked = {name: np.ravel(value)[0] if name in self.per_replicate else value
-                 for name, value in msgspec.structs.asdict(settings).items()}  # fmt: skip
-        given = self._run_method(problem, mechanisms.budget, asked)
+        given = self._run_method(problem, mechanisms.budget, msgspec.structs.asdict(settings))
         given = msgspec.structs.replace(given, key=mechanisms.releases.run_keys[0], start=wire.numbers(W))
         made = process.serve(self.code, given, exact_rows(problem), mechanisms)
         return RunResult(made.W, evidence=made)
@@ -127,17 +122,6 @@ def _rows(problem: Declaration) -> dict[str, Any]:
 def _default(told: Any) -> Any:
     """A default as a struct takes it: lists and tables are copied for each."""
     return msgspec.field(default_factory=lambda: copy.deepcopy(told)) if isinstance(told, list | dict) else told
-
-
-def _needs(told: dict[str, Any]) -> Needs:
-    """The needs that a method states; UserError for what are none."""
-    try:
-        needs = msgspec.convert(told, Needs)
-    except msgspec.ValidationError as error:
-        raise UserError(f"needs: {one_line(str(error), 200)}") from None
-    if not needs.covered:
-        raise UserError("needs: there is no loss that its proof covers")
-    return needs
 
 
 @functools.lru_cache(maxsize=256)

@@ -14,6 +14,7 @@ from typing import Annotated, Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from dpbench.algorithms.base import Needs
 from dpbench.errors import SHOWN, PrivacyError, one_line
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.exact_sums import FARTHEST
@@ -81,9 +82,6 @@ def _alike(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=ROUNDING)
     return bool(one == other)
-
-
-# What is asked for
 
 
 # A token of the server's draw, which this use of it uses up, or rows that the method names, each once: a draw hides
@@ -178,9 +176,6 @@ class RequestedValue(Frame, frozen=True):
     recipe: Recipe
     unit: float = 1.0
     offset: SentArray | None = None
-
-
-# Requests
 
 
 class PlannedRelease(Frame, frozen=True):
@@ -297,9 +292,6 @@ Request: TypeAlias = (
 )  # fmt: skip
 
 
-# Replies
-
-
 class Reply(Frame, frozen=True):
     """An array that was released, a token, or None."""
 
@@ -308,9 +300,6 @@ class Reply(Frame, frozen=True):
 
 class Refused(Frame, frozen=True):
     """Why is not said: it might depend on the data."""
-
-
-# What a method's process is started for
 
 
 class DescribeMethod(Frame, frozen=True):
@@ -355,12 +344,12 @@ class DescribedMethod(Frame, frozen=True):
     paper_accounting: WORD
     delta: str | float
     labels: Annotated[list[WORD], msgspec.Meta(max_length=64)]
-    needs: dict[WORD, Any]
+    needs: Needs
     settings: Annotated[list[DescribedSetting], msgspec.Meta(max_length=100)]
     fixed: dict[SETTING, Any] = {}
 
     def __post_init__(self) -> None:
-        check_settings(*self.needs.values(), *self.fixed.values())
+        check_settings(*vars(self.needs).values(), *self.fixed.values())
 
 
 class NoMethod(Frame, frozen=True):
@@ -415,7 +404,6 @@ class Channel(NamedTuple):
             raise PrivacyError(f"a frame that is cut short, or too large: at most {self.largest:,} bytes") from None
 
     def receive(self, kind: Any) -> Any:
-        """One frame of this kind."""
         return decoded(self.read(), kind)
 
 

@@ -27,8 +27,9 @@ from dpbench.algorithms.registry import SERVED
 from dpbench.archive.content import Submission, SubmissionManifest, read_submission
 from dpbench.errors import PrivacyError, UserError, in_words, nearest, silent
 from dpbench.leaderboard import entrants, places, tracks
+from dpbench.leaderboard.nulls import null_excess
 from dpbench.leaderboard.places import AUTO, DEFAULT
-from dpbench.leaderboard.stored import FOLDER
+from dpbench.leaderboard.stored import EXPERIMENT, FOLDER
 from dpbench.problems import Problem, catalogue
 from dpbench.run.bind import bind_jobs
 from dpbench.run.execute import describe, fill_guarantee, one_thread
@@ -49,7 +50,7 @@ from dpbench.submitting import copies
 TRUSTED = "foreign code, trusted, run by us"
 COPYING = Limits(seconds=60, wall=120)  # of an earlier submission that is held against a new one, and may sleep there
 KEPT = 1 << 30  # bytes of all transcripts
-EXPERIMENT, SUBMITTED = "leaderboard", "submit-"  # the board; what stands before a method's name in `experiment`
+SUBMITTED = "submit-"  # what stands before a method's name in `experiment`
 
 
 class Replicates(NamedTuple):
@@ -85,7 +86,6 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
         return not self.problems
 
     @property
@@ -215,7 +215,7 @@ def _otherwise(method: Algorithm, manifest: SubmissionManifest) -> str:
 def _run_problem(name: str, jobs: list[Job], secret: bytes, manifest: SubmissionManifest) -> list[Replicates]:
     """The runs of a problem on its private copy, by ε, up to the first that is wrong."""
     copy = copies.draw(name, secret)
-    null = float(copy.value(np.zeros((1, copy.d)))[0]) - copy.optimum().value
+    null = null_excess(copy)
     replicates: dict[float, Replicates] = {}
     for job in jobs:
         at_epsilon = replicates.setdefault(job.epsilon, Replicates(name, job.epsilon, [], null))
@@ -258,7 +258,6 @@ class _Recorded(MechanismClient):
         self._frames = iter(transcript)
 
     def ask(self, request: wire.Frame) -> Any:
-        """See `MechanismClient.ask`."""
         asked, reply = next(self._frames, (b"", b""))
         if not wire.alike(wire.encoded(request), asked):
             raise PrivacyError("it asks for something else")
@@ -270,13 +269,12 @@ def _copied(found: ServedRun, manifest: SubmissionManifest, others: Path) -> str
     """The known method that asks for and returns the same on the replies that a run had; "" where there is none."""
     given = found.given
     assert given.start is not None
+    # At the settings of this run, which a copy has under the same names, and at its own public ones.
+    tried = (given.settings, None)
     names = [name for name in algorithms.names(plugins=False) if name not in tracks.excluded()]
-    # At the settings of this run, which a copy has under the same names, and at its own public ones. A number beyond
-    # what a run may ask is a stranger's way to keep us calibrating for hours.
-    tried = (
-        (given.settings, None) if all(_size(one) <= wire.MOST for one in (given.settings or {}).values()) else (None,)
-    )
-    for name, settings in itertools.product(names, tried):
+    # A number beyond what a run may ask is a stranger's way to keep us calibrating for hours.
+    small = all(_size(one) <= wire.MOST for one in (given.settings or {}).values())
+    for name, settings in itertools.product(names, tried if small else (None,)):
         with contextlib.suppress(Exception):  # of one that asks for something else, or cannot be served
             known = PreparedMethod(msgspec.structs.replace(given, reference=name, settings=settings))
             W = known.run(_Recorded(found.transcript), given.start.array)
@@ -285,9 +283,7 @@ def _copied(found: ServedRun, manifest: SubmissionManifest, others: Path) -> str
     for file in sorted(others.glob("*/method.py")):
         told = json.loads((file.parent / "manifest.json").read_text(encoding="utf-8"))
         code = MethodCode(told["class_name"], file.read_bytes())
-        if told["method"] == manifest.method:
-            continue
-        for settings in (given.settings, None):
+        for settings in tried if told["method"] != manifest.method else ():
             again = msgspec.structs.replace(given, reference=code.called, settings=settings)
             if not repeat(code, found._replace(given=again), COPYING, wire.alike):
                 return str(told["method"])

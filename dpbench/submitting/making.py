@@ -14,11 +14,11 @@ from dpbench.archive import content
 from dpbench.archive.content import worded
 from dpbench.errors import UserError, silent
 from dpbench.leaderboard import stored
-from dpbench.leaderboard.stored import FOLDER
+from dpbench.leaderboard.stored import EXPERIMENT, FOLDER
 from dpbench.run.execute import code_version, environment
 from dpbench.run.store import Store
 from dpbench.serving.process import FILE
-from dpbench.submitting.checking import EXPERIMENT, check_submission, taken
+from dpbench.submitting.checking import check_submission, taken
 
 
 def submit(algorithm: str, *, author: str = "", licence: str = "", out: str | os.PathLike[str] | None = None) -> Path:

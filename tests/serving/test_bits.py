@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from dpbench import algorithms
-from dpbench.auditing.functions import _drawn
+from dpbench.algorithms.base import AuditCase
+from dpbench.algorithms.rules import RELATION
+from dpbench.auditing.neighbours import probes
 from tests.serving.sessions import problem, run
 
 # method: (settings, loss, weights): small, and with every constant a public one
@@ -35,6 +37,6 @@ def test_a_served_run_has_the_bits_of_the_run_in_process(name):
 
 @pytest.mark.parametrize("name", ["dp-gd", "dp-frank-wolfe"])
 def test_rows_that_are_made_up_are_within_the_bound_that_a_method_is_planned_for(name):
-    problem = _drawn(algorithms.resolve(name)[0], "", 200, 5)
+    problem = probes(algorithms.resolve(name)[0], AuditCase(n=200, d=5), RELATION)[0].first
     longest = np.linalg.norm(problem.X, ord=1 if problem.row_bound_norm == "l1" else 2, axis=1)
     assert 0.999 * problem.row_bound < longest.max() < problem.row_bound

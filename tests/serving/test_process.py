@@ -159,7 +159,7 @@ def honest():
     ({"name": "dp-gd"}, "the name dp-gd is taken"), ({"name": "../evil"}, "malformed"),
     ({"title": "a\x1b[2J"}, "malformed"), ({"labels": ["a\u202eb"]}, "malformed"), ({"private": False}, "not private"),
     ({"labels": ["a"] * 65}, "malformed"), ({"accountings": ["x" * 20_000]}, "at most"),
-    ({"needs": {"losses": 1}}, "needs: Expected"), ({"needs": {"losses": []}}, "no loss that its proof covers"),
+    ({"needs": {"losses": 1}}, "malformed"), ({"needs": {"losses": []}}, "no loss that its proof covers"),
     ({"accountings": ["as-released-code"]}, "accounting as-released-code: "), ({"paper_accounting": "free"}, "unknown"),
     ({"settings": [wire.DescribedSetting(name="a b", default=1, number=True)]}, "malformed"),
     ({"settings": [TELLS | {"default": "\x1b[2J"}]}, "malformed"),
