@@ -214,7 +214,6 @@ def test_without_room_for_a_process_of_its_own_a_method_does_not_wait_for_it(tmp
         runner.run([job], Store(tmp_path, "p", "e"))
 
 
-@pytest.mark.thorough
 def test_a_method_that_forks_answers_once(tmp_path):
     """The fork's answer was taken for that to the next job."""
     ends = "os.fork(); return mechanisms.gaussian(W, sensitivity=1.0, rho=mechanisms.budget.rho, label='w')"

@@ -122,7 +122,6 @@ def test_a_renamed_copy_of_a_built_in_method_is_found_by_its_transcript(tmp_path
     assert not checking._copied(large, SimpleNamespace(method="my-own"), tmp_path)
 
 
-@pytest.mark.thorough
 def test_a_renamed_copy_of_a_submission_is_found_by_its_transcript(tmp_path, monkeypatch):
     found, there = evidence(f"{STRANGERS}:Honest"), tmp_path / "theirs"
     there.mkdir()
