@@ -172,6 +172,7 @@ SHORT = {"T": "3", "passes": "0.001", "M": "400", "cap": "3", "inner": "20", "dr
 positive = st.floats(min_value=1e-300, max_value=1e300).map(repr)
 
 
+@pytest.mark.thorough
 @settings(FEW, max_examples=15)
 @given(data=st.data())
 def test_any_settings_of_any_algorithm_end_in_rows_or_a_line(tmp_path, monkeypatch, data):

@@ -114,6 +114,7 @@ def test_random_mutants_are_drawn_anew_from_their_seed_and_have_tests():
     assert random_mutants.covering("privacy/verify.py")[0] == "privacy/test_verify.py"
 
 
+@pytest.mark.thorough_for("0-0-*")
 @pytest.mark.parametrize(("common", "thorough", "notices", "became"), [
     (0, 0, "", mutants.SURVIVES), (2, 0, "", mutants.SURVIVES), (2, 0, "a0", mutants.NOTICED),
     (90, 0, "a89", mutants.NOTICED), (2, 2, "b1", mutants.NOTICED), (0, 2, "b0", mutants.NOTICED),

@@ -106,6 +106,7 @@ def test_damped_newton_that_is_good_everywhere_is_not_what_was_claimed(tmp_path)
     assert checked(context, "damped-newton").held is False
 
 
+@pytest.mark.thorough
 def test_qu_that_lags_is_not_what_was_claimed(tmp_path):
     curve = geometric(lambda name, epsilon: 1.1 if "-qu-" in name else 2.0)
     verdict = checked(fabricate(tmp_path, newton_wins, None, curve, SOME), "qu")

@@ -103,6 +103,7 @@ def test_rows_say_what_was_spent_and_under_what(tmp_path):
         assert len(row.data_sha256) == 64
 
 
+@pytest.mark.thorough
 def test_only_runs_that_were_timed_alone_carry_seconds(tmp_path):
     store = Store(tmp_path, "p", "e")
     runner.run(jobs(1) + jobs(1, timed=1) + jobs(1, timed=2), store, workers=2)
@@ -402,6 +403,7 @@ def test_between_two_batches_an_interrupt_is_the_drivers_to_answer(tmp_path):
     assert (tmp_path / "goes on").exists()
 
 
+@pytest.mark.thorough
 def test_workers_look_for_data_where_the_driver_does_now(tmp_path, monkeypatch):
     """They outlive a call, and DPBENCH_DATA may be another at the next."""
     X = np.random.default_rng(0).uniform(-0.5, 0.5, (60, 2))

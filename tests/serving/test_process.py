@@ -114,6 +114,7 @@ def test_the_sandbox_has_nothing_to_find_or_to_leave(name):
         assert served(name)[1] == ""
 
 
+@pytest.mark.thorough
 def test_a_file_s_text_is_read_once(tmp_path):
     """What is run, repeated and hashed is one text: a file that changes meanwhile changes nothing."""
     file = tmp_path / "mine.py"
