@@ -895,3 +895,21 @@ def test_an_hour_is_started_and_more_is_not():
 )
 def test_a_cell_of_a_listing_says_what_there_is(value, told):
     assert run._cell(value) == told
+
+
+@pytest.mark.parametrize(
+    ("score", "kept", "told"),
+    [
+        ((-0.001, -0.004, 0.0), (0.004, -0.2, 0.0), "R² 0.00 of dp-gd (in 19 of 20 tables 0.00 or more): "
+         "0 % of what can be learned without privacy (at least 0 %)."),
+        ((0.126, 0.114, 0.5), (0.876, 0.754, 1.0), "R² 0.13 of dp-gd (in 19 of 20 tables 0.11 or more): "
+         "88 % of what can be learned without privacy (at least 75 %)."),
+        ((-0.126, -0.5, 0.5), (0.0, -0.1, 0.0), "R² -0.13 of dp-gd (in 19 of 20 tables -0.50 or more): "
+         "no better than one answer for all."),
+    ],
+)  # fmt: skip
+def test_what_to_expect_of_the_default_is_never_less_than_nothing_for_its_sign_alone(capsys, score, kept, told):
+    one = Made(method="dp-gd", epsilon=0.5, interval=lambda name: kept if name == "kept" else score)
+    other = Made(method="aop", epsilon=0.5, interval=None)
+    own._answer(Made(forecasts=[one, other], scores=["R²", "kept"], needed=[]), None)
+    assert " ".join(capsys.readouterr().out.split()) == f"At ε = 0.5 expect {told}"

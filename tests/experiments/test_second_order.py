@@ -2,8 +2,10 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpbench import experiments
@@ -426,3 +428,19 @@ def test_the_peaks_of_memory_are_those_of_both_modifications_on_each_problem(tmp
     assert len(measured)
     assert set(measured["extra_mib"]) == {3.0}
     assert set(measured["process_mib"]) == {40.0}
+
+
+def test_points_that_are_missing_are_those_of_the_panel():
+    from dpbench.experiments.second_order.figures import _note_missing_points
+
+    asked = {("a1a", "dp-gd", 1.0), ("a1a", "dp-gd", 0.5), ("a1a", "dp-sgd", 0.5), ("a1a", "dp-gd", 3.0),
+             ("adult", "aop", 1.0)}  # fmt: skip
+    gaps, written = [], []
+    page = SimpleNamespace(context=SimpleNamespace(combinations=lambda name: asked), note=gaps.append)
+    axis = SimpleNamespace(text=lambda x, y, told, **_: written.append(told), transAxes=None)
+    panel = pd.DataFrame({"algorithm": ["dp-gd", "aop"], "epsilon": [1.0, 1.0]})
+    _note_missing_points(page, axis, "fig2", panel, "a1a")
+    assert gaps == ["DP-GD on a1a at ε = 0.5, 3", "DP-SGD on a1a at ε = 0.5"]
+    assert written == ["1 of 4 points have rows"]
+    _note_missing_points(page, axis, "fig2", panel, "adult")
+    assert (len(gaps), len(written)) == (2, 1)

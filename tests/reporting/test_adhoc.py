@@ -340,3 +340,12 @@ def test_curves_beyond_the_colours_are_grey_and_points_begin_anew():
     ))  # fmt: skip
     assert [line.get_color() for line in curves.lines] == [*adhoc.LINES, adhoc.GREY]
     assert [one[0].get_color() for one in points.containers] == [*adhoc.LINES, adhoc.LINES[0]]
+
+
+@pytest.mark.parametrize(
+    ("problems", "size"), [("a", (5.2, 3.5)), ("ab", (7.2, 3.5)), ("abc", (10.8, 3.5)), ("abcd", (10.8, 6.3))]
+)
+def test_at_most_three_panels_stand_beside_one_another(problems, size):
+    page = adhoc._panels(list(problems))
+    assert tuple(page.canvas.get_size_inches()) == pytest.approx(size)
+    assert [axis.get_visible() for axis in page.axes.flat].count(True) == len(problems)

@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from dpbench.study import laws
 from dpbench.study.printed import (
     ALL,
     COUNT,
@@ -55,6 +56,15 @@ def test_runs_beyond_a_printed_mean_are_none_of_the_papers_but_where_it_is_of_on
     assert chance(Number("loss", "1.00", k=20), ours, None)[0] < 0.5  # no run of 20 with this mean is 50
     middle = np.linspace(0.9, 1.1, 20)
     assert chance(Number("loss", "1.00", k=1), middle, None)[0] > 0.9  # half of ours are above it, as they should be
+
+
+def test_a_run_of_k_times_the_printed_mean_is_among_the_papers_to_the_end_of_its_rounding():
+    """Five runs of a mean of 1.00, which may be 1.005: one of them may be 5.02, and none 5.03."""
+    for largest, kept in ((5.02, True), (5.03, False)):
+        ours = np.append(np.linspace(0.9, 1.1, 19), largest)
+        alone = laws.mean_chance(ours if kept else ours[:-1], 1.0, 5, slack=0.005)
+        found = chance(Number("loss", "1.00", k=5), ours, None)[0]
+        assert found == pytest.approx(alone * (1 if kept else 0.95**5))
 
 
 TEN = np.linspace(0.9, 1.1, 10)
