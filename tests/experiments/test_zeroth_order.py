@@ -12,11 +12,11 @@ import pytest
 from scipy import stats
 
 from dpbench import experiments
-from dpbench.experiments.zeroth_order import kinks
+from dpbench.experiments.zeroth_order import kinks, rows
 from dpbench.experiments.zeroth_order.rows import failures, first_term, rho_of, whole_bound
 from dpbench.run.runner import run
 from dpbench.run.store import Store
-from dpbench.study.claims import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN
+from dpbench.study.claims import HELD, NOT_ENOUGH, NOT_HELD, NOT_TESTABLE, OPEN, NotEnough
 from dpbench.study.context import Context
 from dpbench.study.plan import plan
 from dpbench.study.style import figure_style
@@ -328,3 +328,14 @@ def test_shares_of_runs_keep_their_interval_and_both_panels_are_drawn(experiment
     assert shares[["low", "high"]].stack().between(0, 1).all()
     assert ((shares["low"] <= shares["mean"]) & (shares["mean"] <= shares["high"])).all()
     assert {"measured", "objective"} == {*data["quantity"]}
+
+
+@pytest.mark.parametrize(("key", "told"), [({}, "no rows"), ({"quantity": "bias", "oracle": "x"}, "no rows of bias x")])
+def test_rows_that_a_claim_needs_and_are_not_there_are_named_with_their_artefact(monkeypatch, key, told):
+    there = pd.DataFrame({"set.quantity": ["variance"], "set.oracle": ["x"]})
+    monkeypatch.setattr(rows, "studied", lambda context, artefact: there if key else there[:0])
+    monkeypatch.setattr(rows, "whole", lambda context, artefact: None)
+    with pytest.raises(NotEnough) as missing:
+        rows.needed(None, "estimators", **key)
+    assert (str(missing.value), missing.value.artefact) == (told, "estimators")
+    assert len(rows.needed(None, "estimators", quantity="variance")) == 1 if key else True
