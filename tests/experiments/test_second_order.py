@@ -444,3 +444,28 @@ def test_points_that_are_missing_are_those_of_the_panel():
     assert written == ["1 of 4 points have rows"]
     _note_missing_points(page, axis, "fig2", panel, "adult")
     assert (len(gaps), len(written)) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("T", "settings", "seconds", "exact"),
+    [
+        (1000, "{}", [3.0, 10.0, 12.0], True),
+        (1001, "{}", [20.0], True),  # a neighbour is another T
+        (2002, "{}", [40.0], False),
+        (50, "{}", [0.5], False),  # in proportion to the nearest on a logarithmic scale
+        (1000, '{"rate":0.1}', [3.0], True),
+        (1000, '{"rate":0.2}', [3.0, 10.0, 12.0], False),  # of other rates, which none has
+    ],
+)
+def test_the_seconds_of_a_run_are_of_the_nearest_T_that_was_timed(T, settings, seconds, exact):
+    from dpbench.experiments.second_order.rows import run_seconds
+
+    lines = [(1000, 10.0, "{}"), (1000, 12.0, "{}"), (1001, 20.0, "{}"), (100, 1.0, "{}"), (1000, 3.0, '{"rate":0.1}')]
+    left_out = [(1000, 99.0, '{"measure_memory":true}')]
+    runs = pd.DataFrame([*lines, *left_out], columns=["T", "seconds", "settings"])
+    runs = runs.assign(problem="a1a", algorithm="dp-gd", timed=1, status="done")
+    other = pd.concat([runs.assign(problem="adult"), runs.assign(timed=0), runs.assign(status="defect")])
+    context = SimpleNamespace(runs=pd.concat([runs, other.assign(seconds=77.0)], ignore_index=True))
+    found, same = run_seconds(context, "a1a", "dp-gd", T, settings)
+    assert (sorted(found), same) == (pytest.approx(seconds), exact)
+    assert run_seconds(context, "a1a", "aop", T)[0].size == 0
