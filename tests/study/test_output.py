@@ -43,7 +43,7 @@ def test_no_text_reaches_latex_as_a_command_and_every_letter_is_kept_or_one():
 def drawn(tmp_path):
     def draw(name):
         with figure_style() as plt:
-            figure, axis = plt.subplots()
+            figure, axis = plt.subplots(layout="constrained")
             axis.plot([1, 2], [3, 4], label="ε")
             Figure(figure, pd.DataFrame({"x": [1.5]}), ["a1a: run it"], "Caption.").save(tmp_path / name, "Title")
             assert figure.get_layout_engine() is None  # one layout for all formats
