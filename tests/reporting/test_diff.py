@@ -93,9 +93,12 @@ def test_a_move_is_printed_and_exits_1(tmp_path, capsys, monkeypatch):
 
 def test_of_many_moves_the_largest_25_are_printed_to_so_many_digits(tmp_path, capsys):
     for root, step in (("a", 0.0), ("b", 0.0012345)):
-        for i in range(1, 28):
-            values = np.array([0.1234567, 0.1234568]) + i * step
-            written(tmp_path / root, values, epsilon=float(i), settings=json.dumps({"T": i}))
+        rows = [
+            ROW | {"key": f"{i} {seed}", "seed": seed, "excess": value + i * step, "epsilon": float(i),
+                   "settings": json.dumps({"T": i})}
+            for i in range(1, 28) for seed, value in enumerate((0.1234567, 0.1234568))
+        ]  # fmt: skip
+        write(Store(tmp_path / root, "quick", "mine"), rows)
     assert code(tmp_path / "a" / "quick", tmp_path / "b" / "quick", "--errors", "2.5") == 1
     head, _, *lines, more, moved, _, counts = capsys.readouterr().out.splitlines()
     assert head.split("  ")[0] == "problem"
