@@ -103,8 +103,7 @@ class Neighbours(NamedTuple):
 
 def _like(problem: Problem, X: Any, y: np.ndarray) -> Problem:
     """`problem` on other rows."""
-    bound, norm = problem.row_bound, problem.row_bound_norm
-    return _problem(X, y, loss=problem.loss, l1=problem.l1, l2=problem.l2, row_bound=bound, row_bound_norm=norm)
+    return _problem(X, y, **problem.objective, row_bound=problem.row_bound, row_bound_norm=problem.row_bound_norm)
 
 
 def _problem(X: Any, y: np.ndarray, **declared: Any) -> Problem:

@@ -70,10 +70,7 @@ def _repeats(run: Recorder) -> Iterator[str]:
         (label, np.clip(np.nan_to_num(r), -4, 4)) for label, _, r in itertools.islice(_residuals(run), RELEASES)
     ]
     for label, r in residuals:
-        for name, one, other in (
-            ("replicates", r[1:], r[:-1]),
-            ("entries", r[:, 1:], r[:, :-1]),
-        ):
+        for name, one, other in (("replicates", r[1:], r[:-1]), ("entries", r[:, 1:], r[:, :-1])):
             if _dependent(one * other):
                 yield f"{label}: the noise of one of its {name} tells that of another"
     for (label, one), (other, two) in itertools.combinations(residuals, 2):

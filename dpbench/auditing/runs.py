@@ -39,6 +39,7 @@ LEAST_GAP = 0.3  # of the loss over the claim, of cases that tell little
 PURE_RUNS = 20_000  # two Laplace releases in two dimensions: 1 run in 16 has the largest loss
 MOST_RUNS = 200_000
 WHOLE, LAST = "whole run", "last iterate"
+EVERY = (claims.EVERY, claims.BEST)  # run is not judged; the latter where noise is hidden
 
 
 class Audit(NamedTuple):
@@ -176,14 +177,9 @@ def _tested(done: Audit, setup: worlds.Setup, runs: int | None, seed: int, level
     name = setup.case.label or (LAST if hidden else WHOLE)
     if name not in done.verdicts or done.verdicts[name].passed:
         done.verdicts[name] = verdict
-    if not setup.case.label and (needed := claims.least_runs(told, level, _every(hidden))) > runs:
+    if not setup.case.label and (needed := claims.least_runs(told, level, EVERY[hidden])) > runs:
         done = done._replace(least=needed)
     return done._replace(runs=max(done.runs, runs))
-
-
-def _every(hidden: bool) -> int:
-    """Of the runs, the part that is not judged."""
-    return claims.BEST if hidden else claims.EVERY
 
 
 def _claim(setup: worlds.Setup, compositions: list[Composition]) -> AuditClaim:
@@ -235,7 +231,7 @@ def _enough(setup: worlds.Setup, level: float, near: bool) -> int:
 
     def judged(m: float, gap: float) -> int:
         spread = math.sqrt(norm.cdf(-m) * norm.cdf(m)) / norm.pdf(m)
-        return claims.runs_of(math.ceil(((z + power) * spread / gap) ** 2), _every(not replays))
+        return claims.runs_of(math.ceil(((z + power) * spread / gap) ** 2), EVERY[not replays])
 
     mu = float(told.at(np.array(0.3)))
     kinds = {type(entry.release) for one in came.ledger for entry in one}

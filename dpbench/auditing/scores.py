@@ -21,8 +21,8 @@ import numpy as np
 import scipy
 
 from dpbench.auditing.transcript import RecordedRelease, Recorder, column, rate
-from dpbench.privacy.ledger import Allocated, DrawAfterTest, Gaussian, Laplace, Poisson, Sampled
-from dpbench.privacy.tukey import log_density
+from dpbench.privacy import tukey
+from dpbench.privacy.ledger import Allocated, DrawAfterTest, Laplace, Poisson, Sampled
 
 NORMAL = ("normal", "symmetric", "isometric")
 LACKED = 1e300  # a loss beyond it is of a point that the neighbour never draws
@@ -85,18 +85,16 @@ def flat(one: RecordedRelease, array: np.ndarray) -> np.ndarray:
 def _location(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
     """Noise around one of two values, or around `neither` with the probability that the row is not in the sample."""
     output, scale = flat(one, one.output), column(one.scale)
-    first, second, neither = (_log_density(one, output, flat(one, value), scale) for value in values)
+    first, second, neither = (log_density(one, output, flat(one, value), scale) for value in values)
     chance = rate(one.event)
     if chance == 1:
         return first - second
-    return _mixed(neither, first, chance) - _mixed(neither, second, chance)
+    out, in_ = np.log1p(-chance) + neither, np.log(chance)
+    return np.logaddexp(out, in_ + first) - np.logaddexp(out, in_ + second)
 
 
-def _mixed(out: np.ndarray, in_: np.ndarray, rate: float) -> np.ndarray:
-    return np.logaddexp(np.log1p(-rate) + out, np.log(rate) + in_)
-
-
-def _log_density(one: RecordedRelease, output: np.ndarray, value: np.ndarray, scale: Any) -> np.ndarray:
+def log_density(one: RecordedRelease, output: np.ndarray, value: np.ndarray, scale: Any) -> np.ndarray:
+    """(k,) but for a constant."""
     x = (output - value) / scale
     if one.kind == "radial":
         return -np.linalg.norm(x, axis=1)
@@ -119,7 +117,7 @@ def _on_the_line(one: RecordedRelease, values: list[np.ndarray]) -> tuple[Record
     return one, [2 * half, nothing, nothing] if missing else [half, -half, nothing]
 
 
-def base(event: Any) -> Gaussian | Laplace:
+def base(event: Any) -> Any:
     """The release itself, of one on a sample."""
     return event.release if isinstance(event, Sampled) else event
 
@@ -154,7 +152,7 @@ def depth_loss(one: RecordedRelease, values: list[np.ndarray]) -> np.ndarray:
     drawn, event = (one.output != 0).any(axis=1), one.event
     assert isinstance(event, DrawAfterTest)
     with np.errstate(invalid="ignore"):
-        first, second = (log_density(value, one.output, event.exponent) for value in values[:2])
+        first, second = (tukey.log_density(value, one.output, event.exponent) for value in values[:2])
         return np.where(drawn, np.nan_to_num(first - second, nan=0.0), 0.0)
 
 
@@ -208,15 +206,6 @@ def aligned(first: list[np.ndarray], second: list[np.ndarray]) -> tuple[np.ndarr
     )
 
 
-def along_the_means(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(k,) scores of the vectors (k, d) of both worlds: Fisher's linear discriminant of every fourth of their runs."""
-    one, other = squashed(first, second)
-    line = one[::4].mean(axis=0) - other[::4].mean(axis=0)
-    spread = np.cov(one[::4].T) + np.cov(other[::4].T) + 1e-9 * np.eye(len(line)) if len(line) > 1 else np.eye(1)
-    direction = np.linalg.lstsq(np.atleast_2d(spread), line, rcond=None)[0]
-    return one @ direction, other @ direction
-
-
 def with_telling_bits(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The vectors, and beside them those of their numbers' last bits that are more often set in one world.
 
@@ -252,12 +241,16 @@ def squashed(first: np.ndarray, second: np.ndarray) -> tuple[np.ndarray, np.ndar
 
 
 def candidates(first: np.ndarray, second: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Scores (k,) of both worlds by several rules: coordinates, how far out they are, and trees learnt on every fourth.
+    """Scores (k,) of the vectors (k, d) of both worlds by several rules, those that are learnt on every fourth run.
 
     None is learnt from runs 1, 2 or 3 modulo 4.
     """
     one, other = squashed(first, second)
-    pairs = [along_the_means(first, second)]
+    # First Fisher's linear discriminant.
+    line = one[::4].mean(axis=0) - other[::4].mean(axis=0)
+    spread = np.cov(one[::4].T) + np.cov(other[::4].T) + 1e-9 * np.eye(len(line)) if len(line) > 1 else np.eye(1)
+    direction = np.linalg.lstsq(np.atleast_2d(spread), line, rcond=None)[0]
+    pairs = [(one @ direction, other @ direction)]
     for j in range(one.shape[1]):
         a, b = one[:, j], other[:, j]
         pairs += [(a, b), (-a, -b), (np.abs(a), np.abs(b)), (-np.abs(a), -np.abs(b))]

@@ -1,9 +1,9 @@
 """Everything a run released, what it would have released had the data been others, and all else that comes out of it.
 
-`Recorder` writes down what a run releases; `ReplayedRun` runs the algorithm again on other data, answers every release
-with what was recorded, and writes down the value that noise would have hidden. Both decorate the seam below the
-mechanisms (`Releases`): the code that draws and adds noise is the audited one. A replay draws noise of its own: what a
-run returns may depend on what was released, never on the noise alone.
+`Recorder` writes down what a run releases; its `replay` answers every release of a run on other data with what was
+recorded, and writes down the value that noise would have hidden. Both decorate the seam below the mechanisms
+(`Releases`): the code that draws and adds noise is the audited one. A replay draws noise of its own: what a run returns
+may depend on what was released, never on the noise alone.
 
 `facts` are compared to the last bit: -0.0 equals 0.0, a NaN has 51 bits to hide a label in, and a subclass of `str` or
 of an array carries attributes.
@@ -11,6 +11,7 @@ of an array carries attributes.
 
 from __future__ import annotations
 
+import copy
 import itertools
 import pickle
 import struct
@@ -25,7 +26,7 @@ import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
-from dpbench.privacy.ledger import Composition, Ledger, Relation, Release, Sampled
+from dpbench.privacy.ledger import Composition, Relation, Release, Sampled
 from dpbench.privacy.mechanisms import Mechanisms
 from dpbench.privacy.noise import Array, Noise, Releases
 from dpbench.privacy.sampling import AllocationSampler, PoissonSampler
@@ -73,11 +74,7 @@ class Tape(Releases):
         self, k: int, seed: Any, *, factor: float = 1.0, public: Sequence[int] = (), row: int = 0, n: int = 0,
         keyed: bool = False, fresh: bool = False,
     ) -> None:  # fmt: skip
-        each = "replay" if fresh else "audit"
-        self.keys = [f"{each}/{seed}/{i}" for i in range(k)] if keyed or fresh else ["audit"]
-        super().__init__(self.keys, factor=factor)
-        self.k, self.ledger = k, Ledger(k)
-        self.streams = [slice(i, i + 1) for i in range(k)]
+        super().__init__([f"{'replay' if fresh else 'audit'}/{seed}/{i}" for i in range(k)], factor=factor)
         self.seed, self.row, self.n, self.keyed, self.public = seed, row, n, keyed, public
         noise, sampling, coins = _generators(seed, 3)
         if fresh:
@@ -203,9 +200,13 @@ class Recorder(Mechanisms):
     """Mechanisms for k replicates, with the `tape` of what was released.
 
     declared: the relation of the sensitivities handed over, by default the budget's. All else: of `Tape`.
+    Of a replay, moves: whether what is computed on, and hidden, differs. behind: the labels of what is released of
+    values that hidden noise changes.
     """
 
     releases: Tape
+    moves = False
+    behind: AbstractSet[str] = frozenset()
 
     def __init__(self, k: int, budget: Any, seed: Any, *, declared: Relation | None = None, **tape: Any) -> None:
         factor = 2.0 if declared not in (None, budget.relation) else 1.0
@@ -215,26 +216,19 @@ class Recorder(Mechanisms):
         """Not on the tape: what these release is known to nobody."""
         return Mechanisms(keys, budget, declared=declared, planted=self.releases.planted)
 
+    def replay(self, *, held: bool = True, fresh: bool = True) -> Recorder:
+        """For the same run on other data: every release is answered from this one, and its value written down.
+
+        fresh: whether noise is drawn anew. Only what is computed on, and not released, has to be the same again.
+        """
+        other = copy.copy(self)
+        other.releases = ReplayedTape(self.releases, held=held, fresh=fresh)
+        return other
+
     @property
     def tape(self) -> dict[int | None, list[RecordedRelease]]:
         """Per replicate that advances alone, and under None what all release together."""
         return self.releases.published
-
-
-class ReplayedRun(Recorder):
-    """The same run on other data: every release is answered from the `recorded` run, and its value written down.
-
-    fresh: whether noise is drawn anew. Only what is computed on, and not released, has to be the same again. moves:
-    whether what is computed on differs. behind: the labels of what is released of values that hidden noise changes.
-    """
-
-    moves = False
-    behind: AbstractSet[str] = frozenset()
-
-    def __init__(self, recorded: Recorder, *, held: bool = True, fresh: bool = True) -> None:
-        declared = Relation.ADD_REMOVE if recorded.doubled else None
-        releases = ReplayedTape(recorded.releases, held=held, fresh=fresh)
-        Mechanisms.__init__(self, [], recorded.budget, declared=declared, releases=releases)
 
 
 def rate(event: Release | None) -> float:
@@ -377,12 +371,10 @@ def _below(where: str, name: Any) -> str:
 
 def no_numbers(columns: Mapping[str, Any], names: AbstractSet[str]) -> str:
     """The first of `names` whose column holds anything but plain numbers, "" where there is none."""
-
-    def plain(kind: type) -> bool:
-        return kind in (type(None), bool, int, float) or (kind.__module__ == "numpy" and issubclass(kind, NUMBERS))
-
     for name in sorted(names & columns.keys()):
         values = columns[name].tolist() if type(columns[name]) is np.ndarray else columns[name]
-        if not all(plain(type(value)) for value in values):
+        others = [kind for kind in map(type, values) if kind not in (type(None), bool, int, float)]
+        # A subclass of somebody's own has room for more than a number.
+        if not all(kind.__module__ == "numpy" and issubclass(kind, NUMBERS) for kind in others):
             return name
     return ""

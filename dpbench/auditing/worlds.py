@@ -15,7 +15,7 @@ from dpbench.algorithms import rules as policy
 from dpbench.algorithms.base import Algorithm, AuditCase, make_settings
 from dpbench.auditing import noise, scores, transcript
 from dpbench.auditing.neighbours import MOST_ROWS, Neighbours, drawn, neighbours, probes
-from dpbench.auditing.transcript import Leak, Listener, Recorder, ReplayedRun, Returned, rate
+from dpbench.auditing.transcript import Leak, Listener, Recorder, Returned, rate
 from dpbench.errors import UserError, in_words
 from dpbench.privacy import ledger
 from dpbench.privacy.check import guarantee
@@ -60,7 +60,6 @@ class Setup:
         steps = {"T": STEPS} if "T" in algorithm.Settings.__struct_fields__ else {}
         self.settings = make_settings(algorithm, {**steps, **case.settings, **fixed})
         self.pair = (drawn if case.drawn else neighbours)(algorithm, case, self.relation)
-        self._curved = bool(case.bend and case.label) and self.relation is not algorithm.relation
         if flaw := self.bound(self.pair.first).flaw():
             raise UserError(f"{algorithm.name}: nothing to audit: {flaw}")
         for problem in self.pair[1:3]:
@@ -68,7 +67,6 @@ class Setup:
 
     @property
     def relation(self) -> ledger.Relation:
-        """Of the neighbours."""
         return self.budget.relation
 
     def bound(self, problem: Problem, start: np.ndarray | None = None) -> BoundRun:
@@ -79,7 +77,7 @@ class Setup:
 
     def sharpest(self, seed: Any) -> Setup:
         """This, or the same on the pair of which one row does not bend, where that moves a canary's releases more."""
-        if not self._curved:
+        if not (self.case.bend and self.case.label) or self.relation is self.algorithm.relation:
             return self
         other = self.on(neighbours(self.algorithm, self.case, self.relation, gone=True))
         mine, its = (
@@ -89,26 +87,23 @@ class Setup:
 
     def placed(self, seed: int) -> Setup:
         """The same with the row that differs where the seed says; with hidden noise, where it moves the model most."""
-        n = self.pair.first.n
+        n, farthest = self.pair.first.n, 0.0
         if self.case.best_coins:  # these are looked for at row 0
             return self
-        there = self.on(self.pair.at(int(np.random.default_rng(seed).integers(n))))
-        run = there.recorder(INSPECTED, seed, row=there.pair.row, keyed=True)
-        came = there.run(there.pair.first, run)
-        # Where all noise is released, the row's place does not change how well runs are told apart.
-        if not hides(run):
-            return there
-        farthest = 0.0
+        pair = self.pair.at(int(np.random.default_rng(seed).integers(n)))
         for row in np.linspace(0, n - 1, min(n, MOST_ROWS)).astype(int):
-            pair = self.pair.at(int(row))
-            run = self.recorder(INSPECTED, seed, row=pair.row, keyed=True)
-            came = self.run(pair.first, run)
-            replay = ReplayedRun(run, fresh=False)
-            far = _largest_difference(came, self.run(pair.second, replay), run, replay)
+            other = self.pair.at(int(row))
+            run = self.recorder(INSPECTED, seed, row=other.row, keyed=True)
+            came = self.run(other.first, run)
+            # Where all noise is released, the row's place does not change how well runs are told apart.
+            if not hides(run):
+                break
+            replay = run.replay(fresh=False)
+            far = _largest_difference(came, self.run(other.second, replay), run, replay)
             # By more than rounding, so that the choice is the same on every machine.
             if far > 1.01 * farthest:
-                there, farthest = self.on(pair), far
-        return there
+                pair, farthest = other, far
+        return self.on(pair)
 
     def refuses(self, seed: Any) -> bool:
         """Whether a run on either data set ends without iterates that are fit to be released."""
@@ -138,7 +133,6 @@ class Setup:
             raise Leak(fault)
 
     def on(self, pair: Neighbours) -> Setup:
-        """The same on another pair."""
         other = copy.copy(self)
         other.pair = pair
         return other
@@ -190,35 +184,30 @@ class Setup:
 
     def replay(
         self, problem: Problem, run: Recorder, first: Returned, start: Any = None, *, held: bool = True
-    ) -> ReplayedRun:
+    ) -> Recorder:
         """The same runs on `problem`; Leak unless all that comes out is what came out of `first`."""
-        hidden = hides(run)
-        replay, again = self._answered(problem, run, first, start, held=held, fresh=not hidden)
+        hidden, made = hides(run), list[tuple[Recorder, Returned]]()
+        # With other hidden noise as well, so that nothing but iterates holds it; and what does not, is released.
+        for fresh in (False, True) if hidden else (True,):
+            replay = run.replay(held=held, fresh=fresh)
+            try:
+                again = self.run(problem, replay, start)
+            except Leak as leak:
+                words = str(leak)
+                raise Leak(f"on a neighbour {words}" if words.startswith("it raises") else words) from leak
+            # The replay fixes all releases, so whatever differs now was taken from the rows without noise.
+            where = transcript.difference(*((one.visible if hidden else one.facts) for one in (first, again)))
+            if where := where or ("ledger" if first.ledger != again.ledger else ""):
+                raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
+            made.append((replay, again))
+        (replay, again), (other, _) = made[0], made[-1]
         if hidden:
             replay.moves = _largest_difference(first, again, run, replay) > 0
-            # With other hidden noise as well, so that nothing but iterates holds it; and what does not, is released.
-            other, _ = self._answered(problem, run, first, start, held=held, fresh=True)
             replay.behind = _labels_that_differ(replay, other)
         # Ending earlier is seen by anyone, whatever the values were.
         if any(len(tape) != len(replay.tape.get(key, [])) for key, tape in run.tape.items()):
             raise Leak("on a neighbour it ends before it has released as much")
         return replay
-
-    def _answered(
-        self, problem: Problem, run: Recorder, first: Returned, start: Any, *, held: bool, fresh: bool
-    ) -> tuple[ReplayedRun, Returned]:
-        """A replay, and all that came out of it; Leak where that is not what came out of `first`."""
-        replay = ReplayedRun(run, held=held, fresh=fresh)
-        try:
-            again = self.run(problem, replay, start)
-        except Leak as leak:
-            words = str(leak)
-            raise Leak(f"on a neighbour {words}" if words.startswith("it raises") else words) from leak
-        # The replay fixes all releases, so whatever differs now was taken from the rows without noise.
-        where = transcript.difference(*((one.visible if hides(run) else one.facts) for one in (first, again)))
-        if where := where or ("ledger" if first.ledger != again.ledger else ""):
-            raise Leak(f"on a neighbour it returns something else after the same releases: {where}")
-        return replay, again
 
     def compared(self, pair: Neighbours, seed: Any, k: int, start: Any = None) -> tuple[Recorder, list[Recorder]]:
         """k runs on the first of `pair`, replayed on the first, on the second, and where the row is not in a sample."""
@@ -253,8 +242,7 @@ class Setup:
             if few and run is not sound:
                 self.sound(sound := run)
             if hides(run):
-                moves = any(one.moves for one in replays[1:] if isinstance(one, ReplayedRun))
-                raise_shares(most, {COMPUTED_ON: float(moves)})
+                raise_shares(most, {COMPUTED_ON: float(any(one.moves for one in replays[1:]))})
             raise_shares(most, shares_moved(run, replays))
         return most
 
@@ -292,7 +280,7 @@ def raise_shares(most: dict[str, float], shares: Mapping[str, float]) -> None:
     most.update({label: max(most.get(label, 0.0), share) for label, share in shares.items()})
 
 
-def _largest_difference(result: Returned, result_neighbour: Returned, run: Recorder, replay: ReplayedRun) -> float:
+def _largest_difference(result: Returned, result_neighbour: Returned, run: Recorder, replay: Recorder) -> float:
     """The largest entry of |difference| of two runs with the same noise, over final iterates and unnoised values."""
     pairs = [(result.W, result_neighbour.W)]
     for key, tape in run.tape.items():
@@ -363,7 +351,7 @@ def _shares(losses: np.ndarray, claimed: np.ndarray) -> np.ndarray:
 
 def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Of each label (2, k): Σ (distance/σ)² and the sum of pure losses, as moved and as the ledger has them."""
-    behind = frozenset().union(*(one.behind for one in replays if isinstance(one, ReplayedRun)))
+    behind = frozenset().union(*(one.behind for one in replays))
     sums: dict[str, np.ndarray] = defaultdict(lambda: np.zeros((2, run.k)))
     for members, one, (a, b, c) in scores.releases(run, *replays):
         if one.label in behind or one.kind == "threshold":
@@ -377,12 +365,9 @@ def _losses(run: Recorder, replays: Sequence[Recorder]) -> dict[str, tuple[np.nd
             elif one.kind == "depth":  # what a neighbour lacks altogether, its δ covers
                 loss = np.abs(scores.depth_loss(one, [a, b]))
                 loss = np.where(loss < scores.LACKED, loss, 0.0)
-            elif one.kind == "radial":
-                loss = np.linalg.norm(a - b, axis=1) / np.ravel(one.scale)
-            elif one.kind == "laplace":
-                loss = (np.abs(scores.flat(one, a - b)) / scale).sum(axis=1)
             else:
-                loss, squared = ((scores.flat(one, a - b) / scale) ** 2).sum(axis=1), True
+                squared = one.kind in scores.NORMAL
+                loss = (1 + squared) * -scores.log_density(one, scores.flat(one, a), scores.flat(one, b), scale)
         sums[one.label][0 if squared else 1, members] += loss
     for label, members, (_, queries, others, _) in scores.sparse_vectors(run, *replays):
         if label not in behind:
@@ -401,9 +386,7 @@ def _claimed(composition: ledger.Composition, label: str) -> tuple[float, float]
         match scores.base(entry.release) if entry.label == label else None:
             case ledger.Gaussian(z):
                 squares += steps * entry.count / z**2
-            case ledger.Laplace(z):
-                pure += entry.count / z
-            case ledger.Radial(z):
+            case ledger.Laplace(z) | ledger.Radial(z):
                 pure += entry.count / z
             case ledger.PureDP(epsilon) | ledger.BoundedRange(epsilon):
                 pure += entry.count * epsilon

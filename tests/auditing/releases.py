@@ -17,7 +17,7 @@ import pytest
 from dpbench.auditing import noise, scores
 from dpbench.auditing.claims import AuditVerdict, claim, decide
 from dpbench.auditing.runs import LEVEL, WHOLE, audit
-from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun
+from dpbench.auditing.transcript import Leak, Recorder, ReplayedTape
 from dpbench.auditing.worlds import ROUNDING, Setup, shares_moved
 from dpbench.errors import PrivacyError
 from dpbench.privacy.budget import Budget
@@ -158,7 +158,7 @@ def _sampler(
 
     def run(m: Recorder, s: float, wrong: bool) -> None:
         sampler = make(m)
-        if wrong and not isinstance(m, ReplayedRun):
+        if wrong and not isinstance(m.releases, ReplayedTape):
             sampler.rule = lambda generator: twice(generator)
         value = _value(m, 2 * s - 1 if opposite else s)
         for _ in range(draws):
@@ -318,12 +318,12 @@ def _judge(
         run = Recorder(k, alone.budget, (seed, int(s)), n=ROWS if alone.sampled else 0)
         run.releases.planted = factor
         alone.run(run, s, wrong)
-        first, second = (ReplayedRun(run) for _ in range(2))
+        first, second = (run.replay() for _ in range(2))
         alone.run(first, 1.0, False)
         alone.run(second, 0.0, False)
         neither = second
         if alone.neither:
-            neither = ReplayedRun(run)
+            neither = run.replay()
             alone.run(neither, alone.neither, False)
         ratios.append(scores.likelihood_ratio(run, first, second, neither))
         most, defect = max(most, *shares_moved(run, [first, second, neither]).values()), defect or noise.fault(run)

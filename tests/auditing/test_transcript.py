@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from dpbench.auditing import noise, scores
-from dpbench.auditing.transcript import Leak, Recorder, ReplayedRun, no_numbers
+from dpbench.auditing.transcript import Leak, Recorder, no_numbers
 from dpbench.privacy.budget import Budget
 from dpbench.privacy.ledger import Gaussian, ObjectivePerturbation, Poisson, Relation, WithoutReplacement
 from dpbench.privacy.mechanisms import Mechanisms
@@ -35,7 +35,7 @@ def test_noise_is_that_of_the_mechanisms_unless_weakened():
 def test_a_replay_answers_what_was_recorded_and_writes_down_its_own_value():
     run = recorder(3)
     output = run.gaussian(np.zeros((3, 2)), sensitivity=1.0, rho=0.5, label="g")
-    replay = ReplayedRun(run)
+    replay = run.replay()
     answer = replay.gaussian(np.ones((3, 2)), sensitivity=1.0, rho=0.5, label="g")
     np.testing.assert_array_equal(answer, output)
     assert (replay.tape[None][0].value == 1).all()
@@ -47,7 +47,7 @@ def ratio(act):
     """Scores of a run of `act(mechanisms, 1.0)`, and the run."""
     run = recorder()
     act(run, 1.0)
-    replays = [ReplayedRun(run) for _ in range(3)]
+    replays = [run.replay() for _ in range(3)]
     for replay, s in zip(replays, (1.0, 0.0, 0.0), strict=True):
         act(replay, s)
     return scores.likelihood_ratio(run, *replays), run
@@ -98,7 +98,7 @@ def test_the_score_of_a_sparse_vector_is_its_log_odds():
 
     run = recorder()
     stopped = answers(run, 1.0)
-    replays = [ReplayedRun(run) for _ in range(2)]
+    replays = [run.replay() for _ in range(2)]
     for replay, s in zip(replays, (1.0, 0.0), strict=True):
         np.testing.assert_array_equal(answers(replay, s), stopped)
     score = scores.likelihood_ratio(run, *replays, replays[1])
@@ -176,7 +176,7 @@ def of_one_label(act, **values):
     """Scores of the label "x" of a run of `act(mechanisms, value)` on the first data set, and the run."""
     run = recorder(50)
     act(run, values["first"])
-    replays = [ReplayedRun(run) for _ in range(3)]
+    replays = [run.replay() for _ in range(3)]
     for replay, name in zip(replays, ("first", "second", "neither"), strict=True):
         act(replay, values[name])
     return scores.of_label("x", run, *replays), run
@@ -202,7 +202,7 @@ def test_the_score_of_a_label_is_that_of_one_number_on_the_line_between_its_valu
         run.tape[None][1] = dataclasses.replace(kept, event=event)
         others = []
         for name in at:
-            replay = ReplayedRun(run)
+            replay = run.replay()
             replay.tape[None] = [run.tape[None][0], dataclasses.replace(kept, value=np.tile(at[name], (50, 1)))]
             others.append(replay)
         found = scores.of_label("x", run, *others)
