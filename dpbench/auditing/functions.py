@@ -1,9 +1,6 @@
-"""The audits that a user asks for: of a method by its name, and of other people's code.
+"""The audits that a user asks for: of a method by its name, and of other people's code by what it returns alone.
 
-A method that is not dpbench's own runs where no rows are. Of other code nothing is known but what is returned: any
-callable (X, y, epsilon, rng) → vector. A few runs on each of
-`pairs` choose one; fresh runs on that one are distinguished by a score that was learnt on other runs, and bound ε from
-below. An exception is an output like any other, and so is the length of the vector.
+A few runs on each of `pairs` choose one; fresh runs on that one are distinguished by a score that was learnt on others.
 """
 
 from __future__ import annotations
@@ -12,7 +9,7 @@ import contextlib
 import itertools
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,11 +73,6 @@ class AuditTarget:
     d: int = 1
     pairs: tuple[Pair, ...] = field(default=(), repr=False)
 
-    @property
-    def called(self) -> str:
-        """`name`, or that of the function."""
-        return self.name or getattr(self.function, "__name__", "callable")
-
 
 class Pair(NamedTuple):
     """Two neighbouring data sets, and in words what differs."""
@@ -91,15 +83,14 @@ class Pair(NamedTuple):
 
 
 def audit_callable(
-    target: AuditTarget | Callable[..., Any], epsilon: float, *, runs: int | None = None, seed: int = 0,
-    level: float = LEVEL,
-) -> Audit:  # fmt: skip
+    target: AuditTarget | Callable[..., Any], epsilon: float, *, runs: int | None = None, seed: int = 0
+) -> Audit:
     """A lower bound on the ε of `target` against the `epsilon` it is asked for; see `AuditTarget` for what is assumed.
 
     runs: of the test, half on either data set; None takes 4,000 or what the claim needs, up to ten times as many.
     """
     target = target if isinstance(target, AuditTarget) else AuditTarget(target)
-    name = target.called
+    name = target.name or getattr(target.function, "__name__", "callable")
     if not callable(target.function):
         raise UserError(f"{name} cannot be called; an audit takes a function (X, y, epsilon, rng) → vector")
     epsilon = positive("epsilon", epsilon)
@@ -107,7 +98,7 @@ def audit_callable(
         at_least("runs", runs, 40)
     told = PureClaim(epsilon, target.delta)
     # Fewer than least_runs cannot refute at all; more than ten times RUNS takes too long for a default.
-    runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, level, BEST)))
+    runs = runs or max(RUNS, min(10 * RUNS, 2 * least_runs(told, LEVEL, BEST)))
     seeds = np.random.SeedSequence(seed)
     left = list(target.pairs or pairs(target))
     errors: list[str] = []
@@ -125,8 +116,8 @@ def audit_callable(
     if not any(np.isfinite(one).any() for one in (*first, *second)):
         defect = f"no call returned a number{errors[-1] if errors else ''}; nothing was audited"
         return Audit(name, epsilon, target.delta, 0, {}, defect=defect, pair=best.words)
-    verdict = decide_by_best(*aligned(first, second), told, level)
-    least = needed if (needed := least_runs(told, level, BEST)) > runs else 0
+    verdict = decide_by_best(*aligned(first, second), told, LEVEL)
+    least = needed if (needed := least_runs(told, LEVEL, BEST)) > runs else 0
     return Audit(name, epsilon, target.delta, runs, {OUTPUT: verdict}, least=least, pair=best.words)
 
 
@@ -288,10 +279,9 @@ def _outputs(
 def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") -> Audit:
     """Serve the method `name` on drawn rows at each of `SERVED_AT`, and repeat each run without rows.
 
-    Privacy is the server's, by construction (`dpbench.serving.server`), so no test of neighbours says more of it. This
-    shows whether it can be served at all, within its plan and its ε, and whether what it returns follows from what was
-    released to it: where a clock, a file or randomness of its own enter, the second run differs. A size that the method
-    itself refuses is listed; one at least has to be run. Raises UserError for what is no method.
+    Privacy is the server's, by construction. This shows whether it can be served, within its plan and its ε, and
+    whether what it returns follows from what was released to it. A size that the method itself refuses is listed; one
+    at least has to be run. UserError for what is no method.
     """
     method, fixed = algorithms.resolve(algorithms.SERVED + name)
     assert isinstance(method, ServedMethod)
@@ -300,8 +290,8 @@ def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") ->
     for n, d, T in SERVED_AT:
         size = f"n = {n}, d = {d}" + (f", T = {T}" if steps else "")
         try:
-            settings = fixed | ({"T": T} if steps else {})
-            delta, lines[size] = _served(method, _drawn(method, loss, n, d), settings, epsilon, seed)
+            case = AuditCase(fixed | ({"T": T} if steps else {}), loss=loss, n=n, d=d)
+            delta, lines[size] = _served(method, case, epsilon, seed)
             done = done._replace(delta=delta, runs=done.runs + 1)
         except PrivacyError as error:
             return done._replace(defect=f"{size}: {error}", served=lines)
@@ -310,14 +300,13 @@ def audit_served(name: str, epsilon: float, *, seed: int = 0, loss: str = "") ->
     return done._replace(defect="" if done.runs else why, served=lines)
 
 
-def _served(
-    method: ServedMethod, problem: Problem, settings: dict[str, object], epsilon: float, seed: int
-) -> tuple[float, str]:
+def _served(method: ServedMethod, case: AuditCase, epsilon: float, seed: int) -> tuple[float, str]:
     """(δ, the result of one run in words); PrivacyError where it does not keep its ε, or its word."""
-    accounting = rules.accounting(method)
+    accounting, weight = rules.accounting(method), 0.01 * ("l2" in method.needs.regularisers)
+    problem = probes(method, replace(case, l2=weight), rules.RELATION)[0].first  # rows of all lengths within the bound
     budget = budget_of(method, problem.n, epsilon, None, method.under(rules.RELATION), accounting)
-    given = make_settings(method, settings)
-    bound = bind(method, problem, [given], [budget], np.zeros((1, problem.d)), [f"audit/{seed}"])
+    settings = [make_settings(method, case.settings)]
+    bound = bind(method, problem, settings, [budget], np.zeros((1, problem.d)), [f"audit/{seed}"])
     with one_thread():
         run = bound.run()
     if error := bound.guarantee(run).error:
@@ -325,12 +314,6 @@ def _served(
     if differs := process.repeat(method.code, run.evidence):
         raise PrivacyError(f"it {differs}: a clock, a file, or randomness that is not mechanisms.coins")
     return budget.delta, f"{len(run.evidence.transcript)} requests, ε = {bound.guarantee(run).planned:.4g}, repeated"
-
-
-def _drawn(method: ServedMethod, loss: str, n: int, d: int) -> Problem:
-    """Rows of all lengths within the bound."""
-    weight = 0.01 * ("l2" in method.needs.regularisers)
-    return probes(method, AuditCase(loss=loss, n=n, d=d, l2=weight), rules.RELATION)[0].first
 
 
 def audit(

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from dpbench.algorithms.base import AuditCase
 from dpbench.auditing import functions
 from dpbench.auditing.claims import BEST, PureClaim, least_runs, reach
 from dpbench.auditing.functions import AuditTarget, Pair, audit_callable, pairs
@@ -174,7 +175,6 @@ def test_a_served_audit_says_of_each_size_what_came_of_it(monkeypatch, case, ste
     method.Settings = SimpleNamespace(__struct_fields__=("T",) if steps else ())
     monkeypatch.setattr(functions.algorithms, "resolve", lambda name: (method, {"clip": name}))
     monkeypatch.setattr(functions.process, "isolation", lambda: "in a box")
-    monkeypatch.setattr(functions, "_drawn", lambda method, loss, n, d: (loss, n, d))
     monkeypatch.setattr(functions, "SERVED_AT", ((4, 2, 3), (5, 6, 7), (8, 9, 10)))
 
     def served(method, *of):
@@ -189,7 +189,7 @@ def test_a_served_audit_says_of_each_size_what_came_of_it(monkeypatch, case, ste
     sizes = [f"n = {n}, d = {d}{f', T = {T}' if steps else ''}" for n, d, T in functions.SERVED_AT]
     words = [str(one) if isinstance(one, Exception) else one[1] for one in given]
     assert asked == [
-        (("squared", n, d), {"clip": "served:mine"} | ({"T": T} if steps else {}), 2.0, 7)
+        (AuditCase({"clip": "served:mine"} | ({"T": T} if steps else {}), loss="squared", n=n, d=d), 2.0, 7)
         for n, d, T in functions.SERVED_AT[: len(asked)]
     ]
     told = (done.algorithm, done.epsilon, done.delta, done.runs, done.code, done.defect, done.served)
