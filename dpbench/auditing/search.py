@@ -115,13 +115,12 @@ def _in_sparse(setup: Setup, seed: int) -> None:
 class Candidate(NamedTuple):
     """words: what it is. far: whether it has to start away from 0, where the loss as it is has gradients of length.
 
-    bent: whether the loss is steepest and curved at once, as no function is. many: whether it is for many rows.
+    many: whether it is for many rows.
     """
 
     words: str
     pair: Neighbours
     far: bool
-    bent: bool = False
     many: bool = False
 
 
@@ -171,8 +170,8 @@ def _tried(setup: Setup, candidate: Candidate, row: int, seed: object) -> tuple[
             setup.algorithm.needs.check(problem, setup.algorithm.name)
     except UserError:
         return None
-    # Steps do not mind that no function is so, but there is nothing for a solver to find.
-    if candidate.bent and other.refuses(seed):
+    # Steps do not mind that no function is steepest and curved at once, but there is nothing for a solver to find.
+    if getattr(candidate.pair.first.loss, "curvature", 0.0) and other.refuses(seed):
         return None
     at = np.random.default_rng(0).standard_normal((REPLICATES, setup.case.d)) * SPREAD if candidate.far else None
     run, replays = other.compared(other.pair, seed, REPLICATES, at)
@@ -234,7 +233,6 @@ def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Ite
     differing: dict[str, tuple[Any, ...]]
     for slope, loss, far in slopes:
         shift = 2.0 if far and bounded and not signs(declares) else 0.0
-        bent = isinstance(loss, Extreme) and loss.curvature > 0
         for where, row, turned, around, others in places:
             differing = {"with either label": (1.0, row, -1.0), "or its opposite": (1.0, -row, 1.0)}
             # Both rows of these bend alike; one that bends and one that does not are further apart in curvature.
@@ -246,7 +244,7 @@ def candidates(algorithm: Algorithm, case: AuditCase, relation: Relation) -> Ite
             if there:
                 differing = {f"there with label {label:+g} or not": (label,) for label in (1.0, -1.0)}
             for words, pair in pairs(loss, row, others, differing, shift=shift, absent=1.0 if far else 0.0):
-                yield Candidate(f"{slope}, {around}, a row {where} {words}", pair, far, bent)
+                yield Candidate(f"{slope}, {around}, a row {where} {words}", pair, far)
     # At the bound a row is clipped hardest, and what is clipped wrongly may be longest in between.
     for rung in RUNGS:
         row, size = rung * corner if bounded and not public else corner, 1.0 if bounded else rung * CLIPPED
