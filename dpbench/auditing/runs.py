@@ -45,12 +45,11 @@ EVERY = (claims.EVERY, claims.BEST)  # run is not judged; the latter where noise
 class Audit(NamedTuple):
     """verdicts: of the whole run, and of each label of its releases that has a canary.
 
-    defect: what is wrong before any test: it gave away data it did not release, moves further than it says, draws
-    other noise, releases under a label never declared, or planned for more than ε. moved: by label, the largest share
-    of what the ledger says that a neighbour moved a release by; near 1 where a pair is the worst there is. least: the
-    fewest runs with which some bound can be above the claim of the whole run; 0 if `runs` is enough. pair: the
-    neighbours that a search chose. public: what the method counts as public, which is not audited. served: of a method
-    that ran where no rows are, size → the result of its run; code: how it ran then.
+    defect: what is wrong before any test, in words. moved: by label, the largest share of what the ledger says that a
+    neighbour moved a release by; near 1 where a pair is the worst there is. least: the fewest runs with which some
+    bound can be above the claim of the whole run; 0 if `runs` is enough. pair: the neighbours that a search chose.
+    public: what the method counts as public, which is not audited. served: of a method that ran where no rows are,
+    size → the result of its run; code: how it ran then.
     """
 
     algorithm: str
@@ -89,8 +88,7 @@ def audit(
         near: whether `runs` of None are enough for a bound near the claim, or only to notice halved noise.
         search: whether to look for a pair that moves the releases more than the algorithm's own (`search`). None does
             for every algorithm without an `audit_case` of its own, and for all where `near`.
-        papers: under its own neighbouring relation and the accounting of its case, instead of what the estimators and
-            `auto` run: replace-one neighbours and the best accounting it has. Inspected it is under both.
+        papers: as of `worlds.Setup`; inspected it is under both.
         clean: whether to run it in a process of its own on either of two data sets as well (`clean`).
 
     Where every bound is tight, an audit of a sound algorithm fails with a probability of at most LEVEL; that of m
