@@ -280,9 +280,9 @@ TABLES = {
         DP-GCD ¶ | –: 0.25 [-0.12, 0.63] | –: 0.05 [-0.26, 0.35] | –
     """,
     "price": """
-        tuned within ε: three values around the rule | – | 2.00 [2.00, 2.00] (cells: 6, families: 2)
+        tuned within ε: three values around the rule | – | 2.00 [2.00, 2.00] (combinations: 6, families: 2)
         the best of three values around the rule (free here, not private) | {half} | {half}
-    """.replace("{half}", "0.50 [0.50, 0.50] (cells: 9, families: 3)"),
+    """.replace("{half}", "0.50 [0.50, 0.50] (combinations: 9, families: 3)"),
     "problems": """
         iris | 113 | 5 | logistic + ridge | iris | 0.423 | 3
         diabetes-ridge | 442 | 10 | squared + ridge | diabetes-ridge | 0.0281 | 3
