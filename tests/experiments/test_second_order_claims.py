@@ -201,3 +201,24 @@ def test_the_oracle_at_a_short_t_turns_the_claim(monkeypatch, low, word):
     held, words = claims.faster_than_the_oracle(context)
     assert {True: "held", None: "open"}[held] == word, words
     assert ("oracle at any T" in words["depends"]) == (word == "open")
+
+
+def test_half_as_many_iterations_again_are_almost_as_fast(monkeypatch):
+    """To within a tenth of the worse of both final losses, on panels of both modifications."""
+
+    def falling(*losses):
+        return pd.Series(losses, index=range(1, len(losses) + 1), dtype=float)
+
+    curves = {
+        "dp-newton-qu-clip": falling(9.0, 5.0, 1.1), "dp-newton-hess-clip": falling(9.0, 1.0),
+        "dp-newton-qu-add": falling(9.0, 8.0, 7.0, 1.0), "dp-newton-hess-add": falling(9.0, 1.2),
+    }  # fmt: skip
+    panels = [("a1a", 1.0, curves), ("adult", 1.0, {"dp-newton-qu-add": curves["dp-newton-qu-add"]})]
+    monkeypatch.setattr(claims, "_panels", lambda context: panels)
+    monkeypatch.setattr(claims, "_moved_panels", lambda context: [panels] * 3)
+    monkeypatch.setattr(claims, "_panels_without", lambda context, there: 0)
+    held, said = claims.upper_bound_curvature(None)
+    assert (held, str(said["near"])) == (False, "1 of 2")
+    assert (said["least"], said["most"]) == (1.5, 2.0)
+    assert said["share"] == (0.5, 0.5, 0.5)
+    assert said["mean"] == pytest.approx((3**0.5,) * 3)
