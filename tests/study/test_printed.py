@@ -55,7 +55,9 @@ def test_runs_beyond_a_printed_mean_are_none_of_the_papers_but_where_it_is_of_on
     ours = np.append(np.linspace(0.9, 1.1, 19), 50.0)
     assert chance(Number("loss", "1.00", k=20), ours, None)[0] < 0.5  # no run of 20 with this mean is 50
     middle = np.linspace(0.9, 1.1, 20)
-    assert chance(Number("loss", "1.00", k=1), middle, None)[0] > 0.9  # half of ours are above it, as they should be
+    found, said = chance(Number("loss", "1.00"), middle, None)
+    assert found > 0.9  # half of ours are above it, as they should be
+    assert "published 1.00 (k = 1)" in said
 
 
 def test_a_run_of_k_times_the_printed_mean_is_among_the_papers_to_the_end_of_its_rounding():
