@@ -469,3 +469,11 @@ def test_the_seconds_of_a_run_are_of_the_nearest_T_that_was_timed(T, settings, s
     found, same = run_seconds(context, "a1a", "dp-gd", T, settings)
     assert (sorted(found), same) == (pytest.approx(seconds), exact)
     assert run_seconds(context, "a1a", "aop", T)[0].size == 0
+
+
+@pytest.mark.parametrize("name", ["fig3", "fig8"])
+def test_where_nothing_can_be_compared_one_panel_says_so(tmp_path, name):
+    experiment = experiments.get("second_order")
+    context = Context(experiment, "quick", Store(tmp_path, "quick", "second_order"))
+    (artefact,) = (one for one in experiment.artefacts if one.name == name)
+    assert len(artefact.render(context).figure.axes) == 1
