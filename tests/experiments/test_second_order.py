@@ -477,3 +477,22 @@ def test_where_nothing_can_be_compared_one_panel_says_so(tmp_path, name):
     context = Context(experiment, "quick", Store(tmp_path, "quick", "second_order"))
     (artefact,) = (one for one in experiment.artefacts if one.name == name)
     assert len(artefact.render(context).figure.axes) == 1
+
+
+def test_iterations_to_an_equal_loss_are_told_as_a_ratio():
+    from dpbench.experiments.second_order.run_times import LINES
+
+    assert LINES["iterations to an equal loss"][1](SimpleNamespace(equal_T=30.0, dp_newton_T=4.0)) == "7.5×"
+
+
+@pytest.mark.parametrize("others", [(), ("dp-sgd",)])
+def test_the_ends_on_covertype_are_compared_where_there_are_both(monkeypatch, others):
+    from dpbench.experiments.second_order import claims
+
+    ends = {name: SimpleNamespace(mean=mean, se=0.01) for name, mean in
+            ((claims.NEWTON, 1.0), ("dp-gd", 2.0), *((one, 3.0) for one in others))}  # fmt: skip
+    monkeypatch.setattr(claims, "ends_of", lambda context: ends)
+    assert claims.better_on_covertype(None)[0] is True
+    monkeypatch.setattr(claims, "ends_of", lambda context: {"dp-gd": ends["dp-gd"], "dp-sgd": ends["dp-gd"]})
+    with pytest.raises(claims.NotEnough):
+        claims.better_on_covertype(None)

@@ -395,3 +395,7 @@ def test_an_entry_has_all_that_a_models_file_says():
     assert told["dp_variant.variant_name"] == "Pure DP"
     assert told["privacy_loss.privacy_unit"] == "One row"
     assert told["dp_variant.data_domain"].startswith("Tables of 12345 rows with the columns age, town,")
+
+
+def test_a_cell_of_a_card_is_one_line_without_a_bar_that_ends_it():
+    assert card._cell("a | b\n  c") == "a \\| b c"
