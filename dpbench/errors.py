@@ -125,7 +125,11 @@ def names_arguments(function: Callable[P, Value]) -> Callable[P, Value]:
             import inspect  # which `import dpbench` does without
 
             signature = inspect.signature(function)
-            for name, value in signature.bind(*given, **named).arguments.items():
+            try:
+                arguments = signature.bind(*given, **named).arguments
+            except TypeError:  # one is missing, or unknown: Python's own words name the function too
+                raise error from None
+            for name, value in arguments.items():
                 kinds = str(signature.parameters[name].annotation).split(" | ")
                 known = [KINDS[kind] for kind in kinds if kind in KINDS]
                 if len(known) == len(kinds) and not isinstance(value, tuple(cls for cls, _ in known)):

@@ -35,7 +35,7 @@ SIGNS = {ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*"}
 # Guards and speed, which no outcome shows: what `zip` does with unequal lengths, how much a cache keeps, copies.
 UNSEEN = ("strict", "maxsize", "cache", "stacklevel", "copy", "kw_only", "frozen")
 LOOKS = ("size", "figsize", "zorder", "lw", "fontsize", "room", "width_ratios", "height_ratios")  # of figures
-# Of the command line's: an option is told from its argument by its dashes.
+# What takes its arguments in any order; the last two, of the command line, tell an option by its dashes.
 SYMMETRIC = (
     "min",
     "max",

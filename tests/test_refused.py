@@ -109,8 +109,12 @@ def test_an_error_of_a_call_whose_arguments_have_their_types_is_left_as_it_is():
         names_arguments(broken)("a", rows=3)  # what is annotated by another type is not judged
     with pytest.raises(UserError, match=r"^name must be a text, got 3$"):
         names_arguments(broken)(3)
-    with pytest.raises(TypeError, match="missing"):
-        names_arguments(broken)()
+    for given, told in (
+        ({}, r"broken\(\) missing 1 required"),
+        ({"nam": "a"}, r"broken\(\) got an unexpected keyword"),
+    ):
+        with pytest.raises(TypeError, match=told):
+            names_arguments(broken)(**given)
     assert pickle.loads(pickle.dumps(dpbench.fit)) is dpbench.fit  # joblib sends it to other processes
 
 
