@@ -53,10 +53,41 @@ TABLES: measured.Sets = {
     "gapminder": ("life_expectancy", rdata("dslabs", "gapminder", "country")),
     "sat.act": ("SATQ", rdata("psych", "sat.act")),
 }
+NEXT: measured.Sets = {  # named before any fit: they take the place of TABLES once another default was fitted to them
+    "PearsonLee": ("child", rdata("HistData", "PearsonLee", "frequency")),
+    "summer": ("O3", rdata("texmex", "summer")),
+    "jobs": ("depress2", rdata("mediation", "jobs")),
+    "voteincome": ("income", rdata("stevedata", "voteincome", "year")),
+    "ESSBE5": ("trstplc", rdata("stevedata", "ESSBE5", "essround", "edition", "idno", "cntry")),
+    "SuicideChina": ("Age", rdata("Stat2Data", "SuicideChina", "Person_ID")),
+    "planes": ("seats", rdata("nycflights13", "planes", "tailnum", "model")),
+    "Kershaw": (
+        "StartSpeed",
+        rdata("Stat2Data", "Kershaw", "BatterNumber", "Batter", "Time", "EndSpeed", "ABEvent"),
+    ),
+    "polls": (
+        "rawpoll_clinton",
+        rdata(
+            "dslabs",
+            "polls_us_election_2016",
+            "startdate",
+            "enddate",
+            "pollster",
+            "rawpoll_mcmullin",
+            "adjpoll_clinton",
+            "adjpoll_trump",
+            "adjpoll_johnson",
+            "adjpoll_mcmullin",
+        ),
+    ),
+    "cricketer": ("life", rdata("DAAG", "cricketer")),
+    "wages": ("lnw", rdata("HLMdiag", "wages", "id", "hgc.9", "ue.7", "ue.centert1", "ue.person.cen")),
+    "mm_nhis": ("inc", rdata("stevedata", "mm_nhis", "perweight")),
+}
 MONEY = {"sales", "profits", "assets", "marketvalue", "wage", "capital", "output", "gdp"}
 MONEY |= {"income", "Income", "Amount", "Price", "Expenses", "Assets", "Debt", "gsp", "re74", "re75", "re78", "statemb"}
 MONEY |= {"earnings_med", "pcap", "hwy", "water", "util", "pc", "wcon", "wtuc", "wtrd", "wfir", "wser", "wmfg", "wfed"}
-MONEY |= {"price", "median", "volume", "budget"}
+MONEY |= {"price", "median", "volume", "budget", "inc"}
 METHODS: dict[str, dict[str, str]] = {
     "public bounds": {"algorithm": "boosted-ssp", "row_bound": "private"},
     "dp-gd-average": {"algorithm": "dp-gd-average", "row_bound": "private"},
