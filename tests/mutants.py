@@ -622,6 +622,7 @@ CHOICE = "algorithms/test_rules.py::test_"
 BOUND, BOUNDED = "own/row_bound.py", "own/test_row_bound.py::test_"
 WINDOW, WINDOWED = "own/window.py", "own/test_window.py::test_"
 MOVED = WINDOWED + "a_replaced_row_moves_a_release_by_its_sensitivity_and_no_more"
+FEW_ROWS = WINDOWED + "few_rows_get_a_window_and_an_intercept_of_their_own"
 SAVED_WINDOW = WINDOWED + "a_saved_model_predicts_the_same_states_its_labels_and_cannot_be_edited"
 PERSONS, OF_PERSONS = "problems/persons.py", "own/test_persons.py::test_"
 POLICY = [
@@ -677,14 +678,25 @@ POLICY = [
            WINDOWED + "a_median_has_the_law_of_the_exponential_mechanism", "a median is drawn at a lesser ε"),
     Mutant(WINDOW, "np.maximum(less - n, n - upto)", "np.abs(less - n)",
            WINDOWED + "a_median_has_the_law_of_the_exponential_mechanism", "ties count against a median"),
-    Mutant(WINDOW, " - (cost << of.bits))[None]", ")[None]",
+    Mutant(WINDOW, " + whole)[None]", ")[None]",
            WINDOWED + "a_window_has_the_law_of_the_exponential_mechanism_with_its_width_as_measure",
            "a width costs nothing"),
     Mutant(WINDOW, "windows(of.number * choice >= DEEP).T", "windows(len(y) * choice >= DEEP).T",
            WINDOWED + "the_public_numbers_alone_decide_how_narrow_a_window_may_be", "the number of rows shows"),
     Mutant(WINDOW, "gaussian_epsilon(factor * mu * math.sqrt(1 - sum(SHARES.values())), delta)", "epsilon",
            SAVED_WINDOW, "the model gets all of ε beside what was spent"),
-    Mutant("own/onnx.py", "score = made(\"Add\", made(\"MatMul\", x,", "score = made(\"Sub\", made(\"MatMul\", x,",
+    Mutant(WINDOW, "model = gaussian_epsilon(factor * mu * math.sqrt(1 - SHARES[LABEL]), delta)", "model = epsilon",
+           FEW_ROWS, "of few rows the model gets all of ε beside the window"),
+    Mutant(WINDOW, "max(0.0, of.number - 2 * SURE / choice)", "float(of.number)",
+           WINDOWED + "of_few_rows_a_window_without_any_is_never_worth_as_much_as_one_with_all[300]",
+           "few rows may get a window that holds none"),
+    Mutant(WINDOW, "A[:, 0] *= self.intercept", "A[:, 0] = 0.0", FEW_ROWS, "an intercept is not predicted with"),
+    Mutant(ENGINE, "window = window and msgspec.structs.replace(window, bound=found.bound)", "pass",
+           FEW_ROWS, "rows are predicted without the bound that they were fitted with"),
+    Mutant("own/onnx.py", "float(window.intercept)", "0.0", FEW_ROWS, "a graph measures rows without their intercept"),
+    Mutant("own/model.py", "free[:, 0] *= self.window.intercept", "free[:, 0] = 0.0",
+           FEW_ROWS, "intercept_ leaves out the model's own"),
+    Mutant("own/onnx.py", 'made("Add", made("Div", score, long), window.mean)', 'made("Div", score, long)',
            WINDOWED + "the_graph_clips_at_both_ends_as_the_model_does", "the graph has another middle"),
     Mutant(BOUND, "m / n / (1 if how.budget.relation is Relation.REPLACE_ONE else 2)", "m / n / 2",
            BOUNDED + "noise_by_its_variance", "the release of a rows' bound has half of its noise"),

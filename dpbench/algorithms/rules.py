@@ -146,14 +146,15 @@ RULES: dict[str, Rule] = {
 
 
 COLUMNS = 1500  # beyond it a square matrix a replicate, and the cube of it in operations, take too long
+ENTRIES = 1e6  # rows times columns up to which hundreds of passes over them take seconds
 FEW = 50  # columns up to which noise on each costs little beside an l1 penalty
 
 
 class Choice(NamedTuple):
     """Takes `method` for a loss of the `family`, where the side of its matrix is at most `side`; δ > 0 unless `pure`.
 
-    l1: with an l1 penalty alone (True), without one alone (False), or both. few: with FEW columns alone. rows: whether
-    the matrix has a side of min(n, d), as a minimiser's, and not of d.
+    l1: with an l1 penalty alone (True), without one alone (False), or both. few: with FEW columns alone. small: with
+    ENTRIES alone. rows: whether the matrix has a side of min(n, d), as a minimiser's, and not of d.
     """
 
     family: str
@@ -161,6 +162,7 @@ class Choice(NamedTuple):
     side: float = math.inf
     l1: bool | None = None
     few: bool = False
+    small: bool = False
     rows: bool = False
     pure: bool = False
     why: str = ""
@@ -173,6 +175,7 @@ class Choice(NamedTuple):
             and side <= self.side
             and self.l1 in (None, bool(problem.l1))
             and (problem.d <= FEW or not self.few)
+            and (problem.n * problem.d <= ENTRIES or not self.small)
             and self.pure == (delta == 0)
             and not problem.w2
         )
@@ -188,6 +191,7 @@ CHOICES = (  # the first that applies
     Choice("logistic", "dp-gcd", l1=True, why=SPARSE),
     Choice("logistic", "dp-gd-average", why="no matrix of d × d, and no column scales from the data"),
     Choice("softmax", "dp-gd-average", why="one gradient of all classes, whose sensitivity does not grow"),
+    Choice("squared", "dp-gd-average", l1=False, small=True, why="many passes, whose clip and steps noise bounds"),
     Choice("squared", "boosted-ssp", COLUMNS, l1=False, why="one Gram matrix, then moments of clipped residuals"),
     Choice("squared", "dp-gd-average", l1=True, few=True, why="any d, and l1"),
     Choice("squared", "dp-gcd", l1=True, why=SPARSE),

@@ -44,7 +44,8 @@ def card_of(
     refused, forecasts = (plan, []) if isinstance(plan, str) else ("", plan.forecasts)
     return TEMPLATES.get_template("card.md").render(
         name=name, schema=described(model), classes=[str(label) for label in model.labels or ()],
-        bound=model.bound or model.encoding.bound, centred=model.window is not None, positional=model.positional,
+        bound=model.bound or model.encoding.bound, positional=model.positional,
+        centred=model.window is not None and not model.window.intercept,
         statement=statement, holds=holds, notes=model.interval_notes, intervals=model.interval_table(),
         plan=plan, refused=refused, holder=holder, questions=fields(),
         foreseen=next((one for one in forecasts if one.method == statement.mechanism), None),

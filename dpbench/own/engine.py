@@ -70,7 +70,7 @@ class Fitted:
 
     def scores(self, X: np.ndarray, unit: float) -> np.ndarray:
         """(n, outputs): of encoded rows X = z/unit, <x, w>; with a window predictions in [-1, 1] of the bounds."""
-        if self.window is not None and self.plan.windowed:
+        if self.window is not None:
             X = self.window.rows(X, unit, self.plan.spec.lengths.numbers)
         elif self.bound is not None:
             X = row_bounds.shortened(X.astype(float), unit / self.bound)
@@ -143,7 +143,7 @@ def execute(
         raise Defect(f"{plan.name}: it ran by another plan than the one that was shown")
     epsilon = parts[0][1] if len(parts) == 1 else compose(parts, whole)
     W = np.stack([run.W[0] for run, *_ in runs]).reshape(plan.models * plan.problem.loss.outputs, -1)
-    if plan.windowed:
+    if window is not None and not window.intercept:
         W[:, 0] = 0.0  # of the intercept, which m̃ has: what was released there is noise
     (first, said, settings), *_ = runs
     tails = first.evidence
@@ -175,6 +175,7 @@ def _before_the_models(
         window, ledger = windows.choose(y, plan.bound.choice, spec.d, how)
         y = window.within(y)
     found = row_bounds.release(X, spec.lengths, unit, plan.bound, how)
+    window = window and msgspec.structs.replace(window, bound=found.bound)
     return row_bounds.shortened(X, unit / found.bound), y, found.bound, window, [*ledger, *found.ledger]
 
 

@@ -166,7 +166,7 @@ def fit(
             "private" releases it within ε, "rule" is a public one, None is what no row exceeds. "auto": "private"
             wherever there are columns of numbers, and "rule" where the method cannot say its releases before it runs
             (`dpbench.own.row_bound`); before it, of many rows, a window around a target whose quantile or pseudo-Huber
-            loss `objpert` fits, and "window" of `boosted-ssp` with `rule` (`dpbench.own.window`).
+            loss `objpert` fits, and "window" of squared loss with `rule` (`dpbench.own.window`).
         delta: δ in [0, 1), "n^-2" or "n^-1"; None takes the algorithm's own rule (n⁻², or 0 for pure DP).
         loss: "logistic", "sigmoid", "squared", "pseudo-huber", "ramp" or "phase", "quantile-0.9" for the 90 %
             quantile of numbers (or another), or a `dpbench.problems.losses.Loss` of your own, whose constants are held

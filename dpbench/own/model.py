@@ -180,7 +180,8 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         if self.window is not None:
             free = self.window.half * self.weights / self.window.bound
             middle = free @ np.array(self.window.middles)
-            free[:, 0] = self.window.middle + self.window.half * self.window.mean - middle
+            free[:, 0] *= self.window.intercept
+            free[:, 0] += self.window.middle + self.window.half * self.window.mean - middle
         slopes, start = free[:, first:], free[:, 0] if first else np.zeros(len(free))
         if self.positional:
             step: Any = self.encoding.steps[0]

@@ -157,9 +157,11 @@ def _in_window(made: _Graph, model: Model, rows: str) -> str:
     window: Any = model.window
     zero = made("And", made("Equal", rows, 0.0), model.spec.lengths.numbers[1:])
     a = made("Where", zero, 0.0, made("Sub", rows, np.array(window.middles[1:])))
-    long = made("Max", made("Div", made("Sqrt", made("ReduceSumSquare", a, np.array([1]))), window.bound), 1.0)
-    x = made("Div", made("Div", a, window.bound), long)
-    score = made("Add", made("MatMul", x, np.ascontiguousarray(model.weights[:, 1:].T)), window.mean)
+    squares = made("Add", made("ReduceSumSquare", a, np.array([1])), float(window.intercept))
+    long = made("Max", made("Sqrt", squares), window.bound)
+    score = made("MatMul", a, np.ascontiguousarray(model.weights[:, 1:].T))
+    score = made("Add", score, window.intercept * model.weights[:, 0])
+    score = made("Add", made("Div", score, long), window.mean)
     inside = made("Max", made("Min", score, 1.0), -1.0)
     return made("Add", made("Mul", inside, window.half), window.middle)
 

@@ -15,8 +15,8 @@ composition. What was released is weighed against GUESS·m by its noise, which c
 "auto", the default wherever columns have bounds and nobody gave a number: "private"; "rule" for a method whose releases
 do not compose with another, as it says them only while it runs; no bound where no column is of numbers, as there rows
 are as long as they may be. The statement says which: by a release, or by "a row bound by rule". "window" finds one for
-rows that are centred first (`own.window`): what "auto" does for numbers by `boosted-ssp` with an intercept, at δ > 0,
-where each row is a person of its own and no intervals are asked for.
+rows that are centred first (`own.window`): what "auto" does for numbers with an intercept, at δ > 0, where no intervals
+are asked for.
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ class FitPlan:
     @property
     def windowed(self) -> bool:
         """Whether a window around the target is found."""
-        return isinstance(self.bound, windows.WindowSplit)
+        return self.bound is not None and self.bound.choice > 0
 
     @property
     def arithmetic(self) -> str:
@@ -204,7 +204,7 @@ def plan(spec: Spec) -> FitPlan:
         raise UserError(f"algorithm: {name} is not private; dpbench.fit runs it, and says so")
     whole = _whole(spec, name, method)
     how = _before_the_models(spec, name, loss, whole)
-    within = windows.SETTINGS if how == "window" else {}
+    within = windows.settings(name, spec.n, columns) if how == "window" else {}
     clustered = {"intervals": "clustered"} if spec.intervals and spec.unit and losses.get(loss).binary else {}
 
     # The split tries several budgets, and each accountant's search takes tens of milliseconds.
@@ -255,12 +255,12 @@ def _whole(spec: Spec, name: str, method: Algorithm) -> Budget:
 
 def _before_the_models(spec: Spec, name: str, loss: Any, whole: Budget) -> Any:
     """What is found before them: `row_bound` as asked for, of "auto" a window where there can be one."""
-    window = name == "boosted-ssp" and spec.rule
+    window = name in windows.METHODS and losses.get(loss).name == "squared" and spec.rule and not spec.l1
     window = window and windows.suits(spec.lengths, whole)
     if spec.row_bound == "window" and not window:
         raise ParameterError(
-            'row_bound: "window" is for PrivateRegressor by boosted-ssp, with an intercept, at delta > 0 and ε <= 100; '
-            "leave it out"
+            f'row_bound: "window" is for PrivateRegressor by {" or ".join(windows.METHODS)}, with an intercept, at '
+            "delta > 0 and ε <= 100; leave it out"
         )
     if not spec.intervals:
         return "window" if spec.row_bound == "auto" and window else spec.row_bound
@@ -275,10 +275,10 @@ def _before_the_models(spec: Spec, name: str, loss: Any, whole: Budget) -> Any:
 def _split(spec: Spec, name: str, loss: Any, how: Any, whole: Budget, planned: row_bounds.Planned) -> Split | None:
     """How (ε, δ) is shared by what is found first and the models; `planned`: their releases at what is left."""
     if how == "window":
-        return windows.split(spec.n, whole, planned)
+        return windows.split(spec.n, spec.lengths, whole, planned)
     choice = windows.BESIDE * whole.epsilon  # of a window alone
     robust = name == "objpert" and how == "auto" and losses.get(loss).family in windows.ROBUST
-    robust = robust and spec.n * choice >= windows.LEAST and windows.suits(spec.lengths, whole)
+    robust = robust and spec.n * choice >= windows.FEW and windows.suits(spec.lengths, whole)
     left = replace(whole, epsilon=whole.epsilon - choice * robust)
     split = row_bounds.choose_split(how, spec.lengths, left, planned)
     return split and split._replace(choice=choice * robust)
@@ -376,9 +376,11 @@ def _problem(spec: Spec) -> tuple[str, Any, int, int]:
 def _chosen(spec: Spec, loss: Any, d: int, delta: float) -> str:
     """The method of "auto"; of more than two classes one model of all, or one of each where no rule has that."""
 
+    squared = losses.get(loss).name == "squared"
+
     def suits(name: str) -> bool:
         one = algorithms.resolve(name)[0]
-        if spec.intervals and name not in INTERVALS:
+        if spec.intervals and (name not in INTERVALS or (squared and INTERVALS[name] != "squared")):
             return False
         return one.persons if spec.unit else bool(one.exact) or spec.arithmetic != "bytes"
 

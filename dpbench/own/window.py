@@ -1,4 +1,4 @@
-"""A window around the target and the middle of the columns, released before boosted SSP: the default for numbers.
+"""A window around the target and the middle of the columns, released before squared loss is fitted: numbers' default.
 
 Bounds that are given too wide make noise large beside what a target really varies by, and rows long and alike. So the
 fit first releases, each for a share of its budget (rows z have numbers in [-1, 1], a group of indicators at most one 1;
@@ -15,11 +15,15 @@ y in [-1, 1]; the neighbours replace one row, n is public):
 and then fits t - m̃ by rows a/U, those longer than U shortened. Each release takes what was released before for public
 (adaptive composition). A prediction is m̃ + <x, w> within [-1, 1], brought back to the window.
 
+Where nε₀ < FEW both means would be mostly noise. There t itself is fitted by rows (1, z)/U, and U is the private bound
+of `row_bound`: the choice and that bound are all that is released first.
+
 The window is drawn by the exponential mechanism with a public base measure (McSherry and Talwar 2007): a replaced row
 moves a count by one at most, so the privacy loss lies in an interval of length ε₀, whatever the measure (Dong, Durfee
 and Rogers 2020). For the bytes, (2a/ε₀) ln(h - l) is rounded to an integer, which is public, and the choice is drawn
 exactly. A window half as wide is worth (2a ln 2)/ε₀ rows beyond it; a = 2r lets their share fall as more can be
-learnt: as the best place to cut a heavy tail does.
+learnt: as the best place to cut a heavy tail does. No width is worth more than n - 2·SURE/ε₀ rows, so that with few
+rows a window without any is e^SURE times less likely than one that holds them all.
 
 Where nε₀ < LEAST no window can be told from the others. There the median alone is released, at all of ε, and predicted
 for every row: u(g) = -max(0, #{y < g} - n/2, n/2 - #{y ≤ g}) on a fixed public grid, which moves by one at most too
@@ -41,7 +45,17 @@ import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.own import row_bound as row_bounds
-from dpbench.own.row_bound import LABEL, SMALLER, WINDOW, Lengths, Planned, Releasing, noisy_mean, shortened
+from dpbench.own.row_bound import (
+    LABEL,
+    SMALLER,
+    WINDOW,
+    BoundSplit,
+    Lengths,
+    Planned,
+    Releasing,
+    noisy_mean,
+    shortened,
+)
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.budget import Budget
@@ -53,11 +67,14 @@ from dpbench.problems.persons import OfPersons
 MEDIAN, MEAN, MIDDLES = "median", "target mean", "column means"
 LABELS = (WINDOW, MEDIAN, MEAN, MIDDLES, LABEL)
 CHOICE = math.sqrt(1.2)  # ε₀, in μ: 30 % of μ²
-LEAST, ROOM, MOST = 46.7, 93.3, 5.0  # nε₀ from which on a window is found, and from which on a grows; the largest ε₀
+LEAST, FEW, ROOM = 30.0, 46.7, 93.3  # nε₀ from which on a window is found, means are released, and a grows
+MOST = 5.0  # the largest ε₀
 DEEP = 187.0  # nε₀ from which on a window may be 1/1,024 of the bounds anywhere; below, 1/32
 WIDTH = 2.0  # a there
 SHARES = {MEAN: 0.15, MIDDLES: 0.10, LABEL: 0.03}  # of the μ² that the window leaves; the model has the rest
-SETTINGS = {"clip": 0.2, "safety": 0.01}  # of boosted SSP within a window
+SURE = 12.0
+CLIP, SAFETY, STEPS = 0.15, 0.03, 4000  # of the method within a window; most steps, which bound the time
+METHODS = ("dp-gd-average", "boosted-ssp")
 BESIDE = 0.15  # ε₀ of a choice alone, in ε: before a method whose releases add up
 ROBUST = ("quantile", "pseudo-huber")  # families of losses of numbers that a choice alone goes before
 LARGEST_EPSILON = 100.0
@@ -110,7 +127,7 @@ class WindowSplit(NamedTuple):
 class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What was released: ends of the window and the mean in it, of y in [-1, 1]; z̃ of the columns, the bound U.
 
-    Of a median alone: both ends are it.
+    Of a median alone: both ends are it. intercept: whether the model has its own, and means were not released.
     """
 
     low: float
@@ -118,6 +135,7 @@ class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mean: float
     middles: tuple[float, ...]
     bound: float
+    intercept: bool = False
 
     def __post_init__(self) -> None:
         numbers = (self.low, self.high, self.mean, *self.middles)
@@ -133,7 +151,7 @@ class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         Z = unit * X.astype(float)
         # A number of 0 may be a missing cell, which says nothing: it counts as the mean in every row alike.
         A = np.where(numbers & (Z == 0), 0.0, Z - np.array(self.middles))
-        A[:, 0] = 0.0
+        A[:, 0] *= self.intercept
         A[X[:, 0] == 0] = 0.0  # a row that was dropped moves no model
         return A
 
@@ -170,17 +188,25 @@ def suits(lengths: Lengths, budget: Budget) -> bool:
     return bool(columns and paid and budget.relation is Relation.REPLACE_ONE)
 
 
-def split(n: int, budget: Budget, planned: Planned) -> WindowSplit:
+def settings(method: str, n: int, d: int) -> dict[str, Any]:
+    """Those of the method within a window."""
+    return {"clip": CLIP, "safety": SAFETY} | ({"work": 4.0 * n * d * STEPS} if method == "dp-gd-average" else {})
+
+
+def split(n: int, lengths: Lengths, budget: Budget, planned: Planned) -> WindowSplit | BoundSplit:
     """The split of the budget, from public numbers. planned: see `first_within`."""
     epsilon, delta = budget.epsilon, budget.delta
     whole = gaussian_mu(epsilon, delta)
     choice = min(whole * CHOICE, MOST)
     # Where δ alone pays for most of μ, nothing of ε would be left for a model.
-    if n * choice < LEAST or not gaussian_epsilon(0.65 * whole, delta):
+    if n * choice < (LEAST if lengths.most else FEW) or not gaussian_epsilon(0.65 * whole, delta):
         return WindowSplit(epsilon, math.inf, math.inf, math.inf, epsilon, delta)
     mu = 1 / Tight().noise_scale(((Gaussian(1.0), 1),), ((BoundedRange(choice), 1),), epsilon, delta)
 
-    def way(factor: float) -> WindowSplit:
+    def way(factor: float) -> WindowSplit | BoundSplit:
+        if n * choice < FEW:
+            model = gaussian_epsilon(factor * mu * math.sqrt(1 - SHARES[LABEL]), delta)
+            return BoundSplit(Gaussian(1 / (factor * mu * math.sqrt(SHARES[LABEL]))), model, delta, choice)
         at = {label: 1 / (factor * mu * math.sqrt(share)) for label, share in SHARES.items()}
         model = gaussian_epsilon(factor * mu * math.sqrt(1 - sum(SHARES.values())), delta)
         return WindowSplit(choice, at[MEAN], at[MIDDLES], at[LABEL], model, delta)
@@ -224,8 +250,9 @@ def counts(y: np.ndarray, choice: float, of: OfPersons) -> np.ndarray:
     """(1, p) integers, in 2⁻ᴮ: the rows within each of the `windows()`, less what its width costs, in rows."""
     low, high = windows(of.number * choice >= DEEP).T
     a = WIDTH * room_of(of.number, choice)
-    cost = np.rint(2 * a / choice * np.log((high - low) / 2)).astype(np.int64)
-    return (below(y, of, high, "right") - below(y, of, low, "left") - (cost << of.bits))[None]
+    worth = np.minimum(-2 * a / choice * np.log((high - low) / 2), max(0.0, of.number - 2 * SURE / choice))
+    whole = np.rint(worth).astype(np.int64) << of.bits
+    return (below(y, of, high, "right") - below(y, of, low, "left") + whole)[None]
 
 
 def ranks(y: np.ndarray, points: np.ndarray, of: OfPersons) -> np.ndarray:
@@ -264,7 +291,7 @@ def release(
         std = 2 * math.sqrt(m) / n * way.middles
         middles = np.clip(noisy / (1 + (std / SPREAD) ** 2), -1, 1)
         middles[0] = 0.0
-        window = msgspec.structs.replace(window, mean=mean, middles=tuple(middles.tolist()))
+        window = msgspec.structs.replace(window, mean=mean, middles=tuple(middles.tolist()), intercept=False)
     if error := guarantee(mechanisms.ledger, 0, how.budget, LABELS[:-1]).error:
         raise PrivacyError(f"window: {error}")
     if not isinstance(way.release, Gaussian):
@@ -281,7 +308,7 @@ def release(
 def choose(y: np.ndarray, choice: float, d: int, how: Releasing) -> tuple[Window, list[dict[str, Any]]]:
     """(a window of d columns whose means are 0, the ledger's line) of y (n,) in [-1, 1] by the choice alone, at ε₀.
 
-    It goes before a method that finds its own intercept.
+    It goes before a method that finds its own intercept, and before the bound on the rows.
     """
     mechanisms = how.mechanisms(WINDOW)
     mechanisms.plan(WINDOW, BoundedRange(choice), 1)
@@ -296,14 +323,14 @@ def _drawn_window(mechanisms: Any, y: np.ndarray, choice: float, of: OfPersons, 
     """The window that is drawn, before any mean is known."""
     places = windows(of.number * choice >= DEEP)
     low, high = places[_chosen(mechanisms, counts(y, choice, of), 1, WINDOW, choice, of, exact)]
-    return Window(float(low), float(high), 0.0, (0.0,) * d, 1.0)
+    return Window(float(low), float(high), 0.0, (0.0,) * d, 1.0, intercept=True)
 
 
 def _chosen(
     mechanisms: Any, integers: np.ndarray, most: int, label: str, choice: float, of: OfPersons, exact: bool
 ) -> int:
     """Which of the scores is drawn."""
-    # Within ± 2n: a count is n at most, and so is what a narrow window is worth where nε₀ ≥ LEAST.
+    # Within ± 2n: a count is n at most, and so is what a narrow window is worth.
     scores = Scores(integers, most << of.bits, 2 * of.number << of.bits)
     values: Any = scores if exact else scores.integers * scores.unit
     return int(mechanisms.exponential(values, sensitivity=1.0, epsilon=choice, label=label)[0])

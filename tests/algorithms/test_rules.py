@@ -32,7 +32,9 @@ def test_a_product_loads_no_module_of_the_papers():
         ({"n": 600, "d": 20_000}, "objpert"),
         ({"n": 2000, "d": 2000}, "dp-gd-average"),
         ({"loss": "softmax-3", "d": 60}, "dp-gd-average"),
-        ({"loss": "squared"}, "boosted-ssp"),
+        ({"loss": "squared", "n": 50_000}, "dp-gd-average"),
+        ({"loss": "squared", "n": 50_001}, "boosted-ssp"),
+        ({"loss": "squared", "n": 50_001, "l1": 0.1}, "dp-gd-average"),
         ({"loss": "squared", "d": 1501}, "dp-gd-average"),
         ({"loss": "squared", "l1": 0.1}, "dp-gd-average"),
         ({"loss": "squared", "l1": 0.1, "d": 51}, "dp-gcd"),
@@ -51,12 +53,13 @@ def test_a_method_is_chosen_by_public_numbers_alone(given, chosen):
     [
         ({}, 1500, "dp-gd-average"),
         ({"l1": 0.1}, 50, "dp-gcd"),
-        ({"loss": "squared"}, 1500, "dp-gd-average"),
+        ({"loss": "squared"}, 500, "boosted-ssp"),
+        ({"loss": "squared", "n": 2_000_000}, 1500, "dp-gd-average"),
         ({"loss": "pseudo-huber", "l1": 0.1}, 50, "dp-gcd"),
     ],
 )
 def test_a_rule_holds_up_to_and_with_its_last_column(given, last, then):
-    one, at, beyond = (rules.method(Declaration(2000, d, **given)) for d in (1, last, last + 1))
+    one, at, beyond = (rules.method(Declaration(**{"n": 2000, "d": d, **given})) for d in (1, last, last + 1))
     assert one == at != beyond == then
 
 

@@ -286,7 +286,7 @@ def test_without_intervals_a_file_names_none(tmp_path):
 def test_without_intervals_a_seed_draws_what_it_drew(monkeypatch):
     keys, inner = [], engine.stream
     monkeypatch.setattr(engine, "stream", lambda key, name: keys.append(key) or inner(key, name))
-    model(*table(), intervals=False, random_state=1, row_bound="private")
+    model(*table(), intervals=False, random_state=1, row_bound="private", algorithm="boosted-ssp")
     model(*table(), random_state=1)
     assert ["intervals" in key for key in keys] == [False, True]
     assert "Settings(T=10, clip=0.3, share=0.15, safety=0.02)" in keys[0]

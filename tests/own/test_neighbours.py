@@ -103,7 +103,11 @@ def schema(k, unit, rng):
     return Schema(target=target, columns={str(name): columns[name] for name in kept}, unit=unit)
 
 
-METHODS = {0: ("dp-cd", "dp-frank-wolfe", "adassp"), 2: ("dp-gd", "dp-gcd", "dp-chebyshev"), 3: ("dp-gd", "dp-adam")}
+METHODS = {
+    0: ("dp-cd", "dp-frank-wolfe", "adassp"),
+    2: ("dp-gd", "dp-gcd", "dp-chebyshev"),
+    3: ("dp-gd", "dp-adam"),
+}
 
 
 @pytest.mark.parametrize("pairs", [range(24), pytest.param(range(24, 72), marks=pytest.mark.thorough)], ids=str)
@@ -124,6 +128,7 @@ def test_no_release_of_a_fit_moves_by_more_than_its_noise_was_set_for(monkeypatc
         kept = [*said.columns, "y", *["who"] * persons]
         given = {"epsilon": float(rng.choice([0.3, 1, 5, 50])), "schema": said}
         given |= {"algorithm": str(rng.choice(METHODS[k]))} if way == 3 else {}
+        given |= {"algorithm": "boosted-ssp"} if way == 2 and not k else {}
         given |= {"intervals": True} if way == 1 and k < 3 and given["epsilon"] > 1 and count > 50 else {}
         model = (dpbench.PrivateClassifier if k else dpbench.PrivateRegressor)(**given)
         worlds.fit(model, table[kept].reset_index(drop=True), other[kept].reset_index(drop=True))
