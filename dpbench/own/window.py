@@ -313,7 +313,8 @@ def choose(y: np.ndarray, choice: float, d: int, how: Releasing) -> tuple[Window
     mechanisms = how.mechanisms(WINDOW)
     mechanisms.plan(WINDOW, BoundedRange(choice), 1)
     y = np.clip(np.where(np.isfinite(y), y, 0.0), -1.0, 1.0)
-    window = _drawn_window(mechanisms, y, choice, OfPersons.once(len(y)), how.exact, d)
+    of = how.of_persons or OfPersons.once(len(y))
+    window = _drawn_window(mechanisms, y, choice, of, how.exact, d)
     if error := guarantee(mechanisms.ledger, 0, how.budget, (WINDOW,)).error:
         raise PrivacyError(f"window: {error}")
     return window, mechanisms.ledger.summary()

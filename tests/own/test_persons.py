@@ -178,7 +178,10 @@ def test_no_release_of_a_method_that_takes_a_unit_moves_further_for_any_number_o
     )  # the former have rows of ‖x‖₁ up to 20
 
 
-@pytest.mark.parametrize(("epsilon", "labels"), [(1.0, ["median"]), (60.0, ["window", "mean", "middles", "length"])])
+@pytest.mark.parametrize(
+    ("epsilon", "labels"),
+    [(1.0, ["median"]), (4.5, ["window", "length"]), (60.0, ["window", "mean", "middles", "length"])],
+)
 def test_no_release_of_a_window_moves_further_for_any_number_of_rows(monkeypatch, epsilon, labels):
     seen, worst = followed(monkeypatch), dict.fromkeys(labels, 0.0)
     monkeypatch.setattr(windows.Window, "centred", lambda self, X, unit, numbers: unit * X)  # pulled to no middle
