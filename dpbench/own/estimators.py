@@ -393,7 +393,7 @@ class PrivateRegressor(RegressorMixin, _Private):
         epsilon, delta, algorithm, schema, bounds, row_bound, fit_intercept: as of `PrivateClassifier`.
             row_bound "window", which "auto" takes for `dp-gd-average` and `boosted-ssp` with an intercept at δ > 0: a
             window around the target, its mean and those of the columns are released first, so that bounds which are
-            ten times too wide cost little (`dpbench.own.window`); below 307 rows at ε = 0.3, or 86 at 1, the median is
+            ten times too wide cost little (`dpbench.own.window`); below 379 rows at ε = 0.3, or 106 at 1, the median is
             predicted for all. "private" is better where few rows have bounds that are the target's own range.
         l2: the ridge, on a target whose window, or bounds, are scaled to [-1, 1]; None: 0.
         settings, arithmetic, precision, timing, random_state, budget, unit: as of `PrivateClassifier`.

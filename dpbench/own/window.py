@@ -67,7 +67,7 @@ from dpbench.problems.persons import OfPersons
 MEDIAN, MEAN, MIDDLES = "median", "target mean", "column means"
 LABELS = (WINDOW, MEDIAN, MEAN, MIDDLES, LABEL)
 CHOICE = math.sqrt(1.2)  # ε₀, in μ: 30 % of μ²
-LEAST, FEW, ROOM = 30.0, 46.7, 93.3  # nε₀ from which on a window is found, means are released, and a grows
+LEAST, FEW, ROOM = 36.0, 46.7, 93.3  # nε₀ from which on a window is found, means are released, and a grows
 MOST = 5.0  # the largest ε₀
 DEEP = 187.0  # nε₀ from which on a window may be 1/1,024 of the bounds anywhere; below, 1/32
 WIDTH = 2.0  # a there

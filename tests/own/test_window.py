@@ -388,7 +388,7 @@ def test_of_squared_loss_the_numbers_of_a_table_decide_and_steps_are_bounded():
 def test_the_public_numbers_alone_decide_between_window_and_median():
     assert isinstance(WAY, windows.WindowSplit)
     for n, epsilon, released in (
-        (80, 1.0, [windows.MEDIAN]), (100, 1.0, [windows.WINDOW, windows.LABEL]), (400, 1.0, [*CANARIES]),
+        (80, 1.0, [windows.MEDIAN]), (110, 1.0, [windows.WINDOW, windows.LABEL]), (400, 1.0, [*CANARIES]),
         (300, 0.3, [windows.MEDIAN]), (400, 0.3, [windows.WINDOW, windows.LABEL]), (4000, 0.3, [*CANARIES]),
     ):  # fmt: skip
         budget = Budget(epsilon, n**-2.0, Relation.REPLACE_ONE, "tight")
