@@ -69,7 +69,8 @@ DELTA = len(ROWS) ** -2.0
 classifier = AuditTarget(_classifier, "PrivateClassifier", delta=DELTA, pairs=PAIRS)
 classes_of_data = AuditTarget(_classes_of_data, "PrivateClassifier, classes read off y", delta=DELTA, pairs=PAIRS)
 regressor = AuditTarget(_regressor, "PrivateRegressor", delta=DELTA, pairs=PAIRS)
-# Of eight rows the median alone is released; from 144 on, at ε = 1, a window is.
+# Of eight rows the median alone is released; from 106 on, at ε = 1, a window, and from 144 on means in it too.
+few = AuditTarget(_regressor, "PrivateRegressor, few rows", delta=(15 * len(ROWS)) ** -2.0, pairs=_pairs(15))
 windowed = AuditTarget(_regressor, "PrivateRegressor, windowed", delta=(20 * len(ROWS)) ** -2.0, pairs=_pairs(20))
 fit = AuditTarget(_fit, "dpbench.fit, dp-gd", delta=DELTA, pairs=PAIRS)
 coordinates = AuditTarget(_coordinates, "dpbench.fit, dp-gcd", delta=DELTA, pairs=PAIRS)

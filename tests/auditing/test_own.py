@@ -29,7 +29,7 @@ def targets():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["classifier", "regressor", "windowed", "fit", "coordinates"])
+@pytest.mark.parametrize("name", ["classifier", "regressor", "few", "windowed", "fit", "coordinates"])
 def test_what_is_shipped_passes_with_classes_missing_values_and_outliers(targets, name):
     done = audit_callable(getattr(targets, name), 1.0, runs=200)
     assert done.passed, done
@@ -44,10 +44,22 @@ def test_a_window_whose_mean_has_a_tenth_of_its_noise_is_found(targets, monkeypa
     assert not audit_callable(targets.windowed, 1.0, runs=200).passed
 
 
+@pytest.mark.slow
+def test_few_rows_whose_model_gets_ten_times_its_epsilon_are_found(targets, monkeypatch):
+    split = windows.split
+    monkeypatch.setattr(windows, "split", lambda *given: split(*given)._replace(epsilon=10.0))
+    monkeypatch.setattr(spec, "compose", lambda *given: 1.0)
+    assert not audit_callable(targets.few, 1.0, runs=60).passed
+
+
 def test_what_is_audited_in_a_window_has_one(targets):
-    X, y = targets.windowed.pairs[0].first
-    model = dpbench.PrivateRegressor(bounds=(0, 10), target_bounds=(0, 2)).fit(X, y)
-    assert {entry.label for entry in model.releases_} == {*windows.LABELS, "gradient"} - {windows.MEDIAN}
+    for target, labels in (
+        ("few", {windows.WINDOW, windows.LABEL}),
+        ("windowed", {*windows.LABELS} - {windows.MEDIAN}),
+    ):
+        X, y = getattr(targets, target).pairs[0].first
+        model = dpbench.PrivateRegressor(bounds=(0, 10), target_bounds=(0, 2)).fit(X, y)
+        assert {entry.label for entry in model.releases_} == labels | {"gradient"}
 
 
 TOML = """unit = "person"
