@@ -45,17 +45,7 @@ import numpy as np
 
 from dpbench.errors import PrivacyError
 from dpbench.own import row_bound as row_bounds
-from dpbench.own.row_bound import (
-    LABEL,
-    SMALLER,
-    WINDOW,
-    BoundSplit,
-    Lengths,
-    Planned,
-    Releasing,
-    noisy_mean,
-    shortened,
-)
+from dpbench.own.row_bound import LABEL, SMALLER, WINDOW, Lengths, Planned, Releasing, noisy_mean, shortened
 from dpbench.privacy.accounting.gaussian import gaussian_epsilon, gaussian_mu
 from dpbench.privacy.accounting.tight import Tight
 from dpbench.privacy.budget import Budget
@@ -193,7 +183,7 @@ def settings(method: str, n: int, d: int) -> dict[str, Any]:
     return {"clip": CLIP, "safety": SAFETY} | ({"work": 4.0 * n * d * STEPS} if method == "dp-gd-average" else {})
 
 
-def split(n: int, lengths: Lengths, budget: Budget, planned: Planned) -> WindowSplit | BoundSplit:
+def split(n: int, lengths: Lengths, budget: Budget, planned: Planned) -> WindowSplit | row_bounds.BoundSplit:
     """The split of the budget, from public numbers. planned: see `first_within`."""
     epsilon, delta = budget.epsilon, budget.delta
     whole = gaussian_mu(epsilon, delta)
@@ -203,10 +193,10 @@ def split(n: int, lengths: Lengths, budget: Budget, planned: Planned) -> WindowS
         return WindowSplit(epsilon, math.inf, math.inf, math.inf, epsilon, delta)
     mu = 1 / Tight().noise_scale(((Gaussian(1.0), 1),), ((BoundedRange(choice), 1),), epsilon, delta)
 
-    def way(factor: float) -> WindowSplit | BoundSplit:
+    def way(factor: float) -> WindowSplit | row_bounds.BoundSplit:
         if n * choice < FEW:
             model = gaussian_epsilon(factor * mu * math.sqrt(1 - SHARES[LABEL]), delta)
-            return BoundSplit(Gaussian(1 / (factor * mu * math.sqrt(SHARES[LABEL]))), model, delta, choice)
+            return row_bounds.BoundSplit(Gaussian(1 / (factor * mu * math.sqrt(SHARES[LABEL]))), model, delta, choice)
         at = {label: 1 / (factor * mu * math.sqrt(share)) for label, share in SHARES.items()}
         model = gaussian_epsilon(factor * mu * math.sqrt(1 - sum(SHARES.values())), delta)
         return WindowSplit(choice, at[MEAN], at[MIDDLES], at[LABEL], model, delta)
