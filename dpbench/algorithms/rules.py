@@ -146,7 +146,7 @@ RULES: dict[str, Rule] = {
 
 
 COLUMNS = 1500  # beyond it a square matrix a replicate, and the cube of it in operations, take too long
-ENTRIES = 1e6  # rows times columns up to which hundreds of passes over them take seconds
+ROWS, ENTRIES = 20_000, 1e6  # and rows times columns, up to which thousands of passes over them take seconds
 FEW = 50  # columns up to which noise on each costs little beside an l1 penalty
 
 
@@ -154,7 +154,7 @@ class Choice(NamedTuple):
     """Takes `method` for a loss of the `family`, where the side of its matrix is at most `side`; δ > 0 unless `pure`.
 
     l1: with an l1 penalty alone (True), without one alone (False), or both. few: with FEW columns alone. small: with
-    ENTRIES alone. rows: whether the matrix has a side of min(n, d), as a minimiser's, and not of d.
+    ROWS and ENTRIES alone. rows: whether the matrix has a side of min(n, d), as a minimiser's, and not of d.
     """
 
     family: str
@@ -175,7 +175,7 @@ class Choice(NamedTuple):
             and side <= self.side
             and self.l1 in (None, bool(problem.l1))
             and (problem.d <= FEW or not self.few)
-            and (problem.n * problem.d <= ENTRIES or not self.small)
+            and ((problem.n <= ROWS and problem.n * problem.d <= ENTRIES) or not self.small)
             and self.pure == (delta == 0)
             and not problem.w2
         )
