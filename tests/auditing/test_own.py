@@ -44,7 +44,7 @@ def test_a_window_whose_mean_has_a_tenth_of_its_noise_is_found(targets, monkeypa
     assert not audit_callable(targets.windowed, 1.0, runs=200).passed
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 def test_few_rows_whose_model_gets_ten_times_its_epsilon_are_found(targets, monkeypatch):
     split = windows.split
     monkeypatch.setattr(windows, "split", lambda *given: split(*given)._replace(epsilon=10.0))
