@@ -217,7 +217,7 @@ def bad(found: Found, rows: dict[str, int], method: str) -> tuple[int, int]:
 
 
 def table(found: Found, rows: dict[str, int]) -> str:
-    """The page: mean R² by bounds and ε, a cell counting as -1 at least, its worst cell, and the rule's first part."""
+    """The page: mean R² by bounds and ε, a cell counting as -1 at least, its worst cell, and the rule."""
     heads = [f"ε = {epsilon:g}" for epsilon in EPSILONS]
     out = [f"| bounds | method | {' | '.join(heads)} |", "|---|---|" + "---|" * len(heads)]
     for bounds, method in itertools.product(BOUNDS, (*METHODS, RIVAL)):

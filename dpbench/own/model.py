@@ -107,7 +107,7 @@ class Model(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     def _possible(self, bound: float) -> bool:
         """Whether a bound is by the rule, or one that a release can have."""
         lengths = self.spec.lengths
-        if self.window is not None:
+        if self.window is not None and not self.window.intercept:
             return 0 < bound <= lengths.unit
         if math.isclose(bound, row_bounds.by_rule(lengths), rel_tol=1e-9):
             return True
@@ -342,6 +342,8 @@ def _plan(model: Model, stated: Statement) -> FitPlan:
         raise DoesNotHold(f"its loss is {model.loss}, which its plan does not fit")
     if (model.bound is None) != (plan.bound is None) or (model.window is not None) != plan.windowed:
         raise DoesNotHold("its row bound is not that of its plan")
+    if model.window is not None and model.window.intercept is isinstance(plan.bound, windows.WindowSplit):
+        raise DoesNotHold("its window is not that of its plan")
     undeclared = {entry.label for entry in stated.composition} - plan.method.labels - {*windows.LABELS}
     if undeclared:
         raise DoesNotHold(f"{stated.mechanism}: it does not release {min(undeclared)}")

@@ -62,7 +62,7 @@ MOST = 5.0  # the largest ε₀
 DEEP = 187.0  # nε₀ from which on a window may be 1/1,024 of the bounds anywhere; below, 1/32
 WIDTH = 2.0  # a there
 SHARES = {MEAN: 0.15, MIDDLES: 0.10, LABEL: 0.03}  # of the μ² that the window leaves; the model has the rest
-SURE = 12.0
+SURE = 12.0  # see above
 CLIP, SAFETY, STEPS = 0.15, 0.03, 4000  # of the method within a window; most steps, which bound the time
 METHODS = ("dp-gd-average", "boosted-ssp")
 BESIDE = 0.15  # ε₀ of a choice alone, in ε: before a method whose releases add up
@@ -129,7 +129,8 @@ class Window(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         numbers = (self.low, self.high, self.mean, *self.middles)
-        if not (all(-1 <= one <= 1 for one in numbers) and self.low <= self.high and 0 < self.bound < math.inf):
+        inside = all(-1 <= one <= 1 for one in numbers) and self.low <= self.high and 0 < self.bound < math.inf
+        if not inside or (self.intercept and (self.mean or any(self.middles))):
             raise ValueError("its window is none that can be found")
 
     def rows(self, X: np.ndarray, unit: float, numbers: np.ndarray) -> np.ndarray:

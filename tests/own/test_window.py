@@ -5,6 +5,7 @@ import math
 import warnings
 from types import SimpleNamespace
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import dpbench
 from dpbench import PrivateClassifier, PrivateRegressor
 from dpbench.errors import UserError
+from dpbench.own import model as saved
 from dpbench.own import row_bound as row_bounds
 from dpbench.own import window as windows
 from dpbench.privacy.budget import Budget
@@ -360,6 +362,19 @@ def test_few_rows_get_a_window_and_an_intercept_of_their_own(given, tmp_path):
         assert np.allclose(session.run(["prediction"], feeds)[0], found.predict(rows), rtol=1e-9)
 
 
+def test_a_file_whose_window_is_of_another_plan_is_refused():
+    """Its digest aside, which whoever edits it can make again."""
+    few, many = (model(table(1.0, n=n), 100.0) for n in (130, 400))
+    for one in (few, many):
+        window = one.model_.window
+        other = msgspec.structs.replace(window, mean=0.0, middles=(0.0,) * 6, intercept=not window.intercept)
+        edited = msgspec.structs.replace(one.model_, window=other)
+        with pytest.raises(saved.DoesNotHold, match="window"):
+            saved._plan(edited, one.statement())
+    with pytest.raises(ValueError, match="window"):
+        msgspec.structs.replace(few.model_.window, mean=0.5)
+
+
 @pytest.mark.parametrize("n", [94, 300, 5000])
 def test_of_few_rows_a_window_without_any_is_never_worth_as_much_as_one_with_all(n):
     """By e^12: one draw in some 160,000, at each of its places."""
@@ -388,8 +403,8 @@ def test_of_squared_loss_the_numbers_of_a_table_decide_and_steps_are_bounded():
 def test_the_public_numbers_alone_decide_between_window_and_median():
     assert isinstance(WAY, windows.WindowSplit)
     for n, epsilon, released in (
-        (80, 1.0, [windows.MEDIAN]), (110, 1.0, [windows.WINDOW, windows.LABEL]), (400, 1.0, [*CANARIES]),
-        (300, 0.3, [windows.MEDIAN]), (400, 0.3, [windows.WINDOW, windows.LABEL]), (4000, 0.3, [*CANARIES]),
+        (105, 1.0, [windows.MEDIAN]), (106, 1.0, [windows.WINDOW, windows.LABEL]), (144, 1.0, [*CANARIES]),
+        (378, 0.3, [windows.MEDIAN]), (511, 0.3, [windows.WINDOW, windows.LABEL]), (512, 0.3, [*CANARIES]),
     ):  # fmt: skip
         budget = Budget(epsilon, n**-2.0, Relation.REPLACE_ONE, "tight")
         way = windows.split(n, LENGTHS, budget, lambda *left: [])
