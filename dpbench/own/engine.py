@@ -172,7 +172,7 @@ def _before_the_models(
             X, y = window.rows(X, unit, spec.lengths.numbers), window.residuals(X, y)
         return X, y, window.bound, window, ledger
     if plan.bound.choice:
-        window, ledger = windows.choose(y, plan.bound.choice, spec.d, how)
+        window, ledger = windows.choose(y, plan.bound.choice, spec.d, how, X[:, 0] != 0)
         y = window.within(y)
     found = row_bounds.release(X, spec.lengths, unit, plan.bound, how)
     window = window and msgspec.structs.replace(window, bound=found.bound)

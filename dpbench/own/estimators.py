@@ -393,8 +393,9 @@ class PrivateRegressor(RegressorMixin, _Private):
         epsilon, delta, algorithm, schema, bounds, row_bound, fit_intercept: as of `PrivateClassifier`.
             row_bound "window", which "auto" takes for `dp-gd-average` and `boosted-ssp` with an intercept at δ > 0: a
             window around the target, its mean and those of the columns are released first, so that bounds which are
-            ten times too wide cost little (`dpbench.own.window`); below 379 rows at ε = 0.3, or 106 at 1, the median is
-            predicted for all. "private" is better where few rows have bounds that are the target's own range.
+            ten times too wide cost little (`dpbench.own.window`); below 379 rows at ε = 0.3, or 106 at 1 (512 and 144
+            without columns of numbers), the median is predicted for all. "private" is better where few rows have
+            bounds that are the target's own range.
         l2: the ridge, on a target whose window, or bounds, are scaled to [-1, 1]; None: 0.
         settings, arithmetic, precision, timing, random_state, budget, unit: as of `PrivateClassifier`.
         intervals: as of `PrivateClassifier`, by boosted-ssp for 13 % of ρ; that row_bound is None makes them up to 1.8

@@ -270,8 +270,9 @@ def release(
         middle = float(points()[_chosen(mechanisms, ranks(y, points(), of), 2, MEDIAN, way.choice, of, exact)])
         window = Window(middle, middle, 0.0, (0.0,) * X.shape[1], 1.0)
     else:
-        window = _drawn_window(mechanisms, y, way.choice, of, exact, X.shape[1])
-        t = np.rint(window.within(y) * 2**BITS).astype(np.int64)
+        known = X[:, 0] != 0  # a row that was dropped, or has no target, tells nothing of where the others' are
+        window = _drawn_window(mechanisms, y, way.choice, of, exact, X.shape[1], known)
+        t = np.rint(window.within(y) * known * 2**BITS).astype(np.int64)
         noisy = _noisy(mechanisms, t[:, None], 1, of, way.mean, MEAN, exact)
         mean = float(np.clip(noisy[0, 0], -1, 1))
         Z = np.trunc(np.clip(unit * X.astype(float), -1, 1) * 2**BITS).astype(np.int64)
@@ -296,23 +297,29 @@ def release(
     return msgspec.structs.replace(window, bound=bound), [*mechanisms.ledger.summary(), *ledger]
 
 
-def choose(y: np.ndarray, choice: float, d: int, how: Releasing) -> tuple[Window, list[dict[str, Any]]]:
+def choose(
+    y: np.ndarray, choice: float, d: int, how: Releasing, known: np.ndarray | bool = True
+) -> tuple[Window, list[dict[str, Any]]]:
     """(a window of d columns whose means are 0, the ledger's line) of y (n,) in [-1, 1] by the choice alone, at ε₀.
 
-    It goes before a method that finds its own intercept, and before the bound on the rows.
+    known: (n,), which rows were not dropped. It goes before a method that finds its own intercept, and before the bound
+    on the rows.
     """
     mechanisms = how.mechanisms(WINDOW)
     mechanisms.plan(WINDOW, BoundedRange(choice), 1)
     y = np.clip(np.where(np.isfinite(y), y, 0.0), -1.0, 1.0)
     of = how.of_persons or OfPersons.once(len(y))
-    window = _drawn_window(mechanisms, y, choice, of, how.exact, d)
+    window = _drawn_window(mechanisms, y, choice, of, how.exact, d, known)
     if error := guarantee(mechanisms.ledger, 0, how.budget, (WINDOW,)).error:
         raise PrivacyError(f"window: {error}")
     return window, mechanisms.ledger.summary()
 
 
-def _drawn_window(mechanisms: Any, y: np.ndarray, choice: float, of: OfPersons, exact: bool, d: int) -> Window:
-    """The window that is drawn, before any mean is known."""
+def _drawn_window(
+    mechanisms: Any, y: np.ndarray, choice: float, of: OfPersons, exact: bool, d: int, known: np.ndarray | bool
+) -> Window:
+    """The window that is drawn, before any mean is known; rows that are not `known` count for none."""
+    of = of._replace(weights=of.weights * known)
     places = windows(of.number * choice >= DEEP)
     low, high = places[_chosen(mechanisms, counts(y, choice, of), 1, WINDOW, choice, of, exact)]
     return Window(float(low), float(high), 0.0, (0.0,) * d, 1.0, intercept=True)

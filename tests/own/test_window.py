@@ -368,11 +368,32 @@ def test_a_file_whose_window_is_of_another_plan_is_refused():
     for one in (few, many):
         window = one.model_.window
         other = msgspec.structs.replace(window, mean=0.0, middles=(0.0,) * 6, intercept=not window.intercept)
-        edited = msgspec.structs.replace(one.model_, window=other)
-        with pytest.raises(saved.DoesNotHold, match="window"):
-            saved._plan(edited, one.statement())
+        with pytest.raises((saved.DoesNotHold, ValueError), match=r"window|row bound"):
+            saved._plan(msgspec.structs.replace(one.model_, window=other), one.statement())
     with pytest.raises(ValueError, match="window"):
         msgspec.structs.replace(few.model_.window, mean=0.5)
+
+
+@pytest.mark.parametrize("n", [120, 1000])
+@pytest.mark.parametrize("what", ["target", "cell"])
+def test_a_row_that_moves_no_model_says_nothing_of_where_the_window_is(n, what):
+    """Of a target near an end of wide bounds: rows without one counted as the middle, dropped ones as they were."""
+    drawn = np.random.default_rng(0)
+    X = pd.DataFrame(drawn.uniform(-1, 1, (n, 2)), columns=["a", "b"])
+    y, gone = (7 + 2 * X["a"]).to_numpy(), np.arange(n) < n // 4
+    columns = {name: Column(bounds=(-1.0, 1.0), missing="drop") for name in X}
+    schema = Schema(target=Target(name="y", bounds=(0.0, 100.0)), columns=columns)
+    table = (
+        X.assign(y=np.where(gone, np.nan, y))
+        if what == "target"
+        else X.mask(np.repeat(gone[:, None], 2, axis=1)).assign(y=y + 80 * gone)
+    )
+    off = []
+    for seed in range(5):
+        made = PrivateRegressor(1.0, schema=schema, random_state=seed, arithmetic="bytes").fit(table)
+        assert made.model_.window is not None
+        off.append(np.abs(made.predict(X[~gone]) - y[~gone]).mean())
+    assert np.median(off) < 1.0
 
 
 @pytest.mark.parametrize("n", [94, 300, 5000])
