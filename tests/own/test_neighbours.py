@@ -120,6 +120,8 @@ def test_no_release_of_a_fit_moves_by_more_than_its_noise_was_set_for(monkeypatc
         whose = np.repeat(np.arange(count), rng.integers(1, 6, count) if persons else 1)
         table, gone = drawn(len(whose), k, rng), int(rng.integers(count))
         new = drawn(int(rng.integers(1, 9)) if persons else 1, k, rng)
+        if not k and way:  # as far apart as targets may be, where neither is unknown
+            table.loc[whose == gone, "y"], new["y"] = -1.0, 1.0
         said = schema(k, "who" if persons else None, rng)
         if persons:
             table["who"], new["who"] = [f"p{one}" for one in whose], f"p{gone}"
